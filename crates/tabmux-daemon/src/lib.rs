@@ -1,0 +1,5 @@
+//! Joins clients, sessions and browsers: hub, session tasks, doors, lifecycle, journal. Browser verbs are deliberately absent.
+
+pub mod settings;
+
+pub use settings::Settings;

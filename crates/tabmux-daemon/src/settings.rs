@@ -1,0 +1,106 @@
+//! Everything that can be set, as plain values. The binary reads flags, variables and the file and fills this
+//! in; nothing in this crate looks at the environment or at the home directory.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub paths: Paths,
+    pub clocks: Clocks,
+    pub limits: Limits,
+    pub listen: Listen,
+    pub on_lost: OnLost,
+    pub session_info: SessionInfo,
+    pub browser: BrowserChoice,
+    /// `tabmux up` supervises: never exit when empty.
+    pub supervised: bool,
+    /// Mounts the MCP conformance fixtures beside the tools. Tests only.
+    pub conformance_fixtures: bool,
+}
+
+/// Where things are. `lock` is beside `socket`.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    pub runtime_dir: PathBuf,
+    pub state_dir: PathBuf,
+    pub socket: PathBuf,
+    pub pid_file: PathBuf,
+    pub lock: PathBuf,
+    pub log_file: PathBuf,
+}
+
+/// The four clocks of C1. `None` = off (`0` in the file).
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    pub session_idle: Option<Duration>,
+    pub orphan_grace: Option<Duration>,
+    pub exit_when_empty: Option<Duration>,
+    pub call_deadline: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub warn_sessions: u32,
+    /// 0 = unlimited.
+    pub max_sessions: u32,
+    pub max_clones: u32,
+    /// How many calls may wait in one session's queue.
+    pub queue: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// `None` = no HTTP door.
+    pub addr: Option<SocketAddr>,
+    pub also: Vec<u16>,
+    pub on_conflict: OnConflict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    Refuse,
+    Next,
+}
+
+/// What a lost connection does to its sessions (C7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLost {
+    Grace,
+    Close,
+    Keep,
+}
+
+/// When a reply names its session (S0.24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionInfo {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrowserChoice {
+    /// The built-in fake browser, for tests.
+    Fake,
+    /// Any other value of `TABMUX_BROWSER`, or none.
+    Named(Option<PathBuf>),
+}
+
+impl Default for Clocks {
+    fn default() -> Self {
+        Self {
+            session_idle: Some(Duration::from_secs(30 * 60)),
+            orphan_grace: Some(Duration::from_secs(5 * 60)),
+            exit_when_empty: Some(Duration::from_secs(60)),
+            call_deadline: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { warn_sessions: 5, max_sessions: 0, max_clones: 10, queue: 64 }
+    }
+}

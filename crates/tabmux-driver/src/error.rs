@@ -1,0 +1,39 @@
+//! What a driver can fail with, by what the caller can do about it.
+
+use tabmux_core::{Code, Fault};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    #[error("The page is gone: it was closed by a person or by its own script.")]
+    PageGone,
+    #[error("The page crashed.")]
+    PageCrashed,
+    #[error("The browser is gone: {0}")]
+    BrowserGone(String),
+    #[error("{0}")]
+    NavigationFailed(String),
+    #[error("The script failed: {0}")]
+    ScriptFailed(String),
+    #[error("A {kind} dialog is open: {text:?}.")]
+    DialogOpen { kind: String, text: String },
+    #[error("No dialog is open.")]
+    NoDialog,
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl From<DriverError> for Fault {
+    fn from(error: DriverError) -> Self {
+        let (code, hint) = match &error {
+            DriverError::PageGone => (Code::TabGone, "Call list_pages to see which tabs are left, or new_page."),
+            DriverError::PageCrashed => (Code::TabCrashed, "Call navigate with reload to bring it back, or close_page."),
+            DriverError::BrowserGone(_) => (Code::BrowserCrashed, "Call navigate to start afresh."),
+            DriverError::NavigationFailed(_) => (Code::NavigationFailed, "Check the URL, then navigate again."),
+            DriverError::ScriptFailed(_) => (Code::BadArgument, "Correct the script, then evaluate again."),
+            DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
+            DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
+            DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
+        };
+        Self::new(code, error.to_string(), hint)
+    }
+}

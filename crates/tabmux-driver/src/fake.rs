@@ -1,0 +1,1 @@
+//! A browser without a browser, for tests of everything above the driver.

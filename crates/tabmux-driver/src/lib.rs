@@ -1,0 +1,164 @@
+//! What a browser can be asked: the traits every driver implements, and a fake browser that implements them
+//! without one. Sessions, clients and MCP are deliberately absent: a driver knows contexts and pages.
+
+mod error;
+pub mod fake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+pub use error::DriverError;
+
+pub type Result<T> = std::result::Result<T, DriverError>;
+
+/// What keeps one session's pages from another's (C12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Own cookies and storage in a browser tabmux launched.
+    #[default]
+    Context,
+    /// Own window in a shared profile.
+    Window,
+    /// Own tabs in a shared profile.
+    Tab,
+    /// Own browser process.
+    Browser,
+}
+
+/// How a context is to be made.
+#[derive(Clone, Debug, Default)]
+pub struct ContextSpec {
+    pub isolation: Isolation,
+    pub headless: Option<bool>,
+}
+
+/// A driver's own name for a context or a page. Opaque outside the driver; the journal keeps it so that a new
+/// daemon can find the same context again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Handle(pub String);
+
+/// One running browser.
+#[async_trait]
+pub trait Browser: Send + Sync + std::fmt::Debug {
+    fn info(&self) -> BrowserInfo;
+
+    /// Makes an isolated context. Nothing of it is left when this fails.
+    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>>;
+
+    /// Finds a context again that a former daemon made, with the pages it had. Pages that are gone are left out.
+    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted>;
+}
+
+/// An adopted context and those of its pages that still live, by the handle the record named.
+#[derive(Debug)]
+pub struct Adopted {
+    pub context: Arc<dyn Context>,
+    pub pages: Vec<(Handle, Arc<dyn Page>)>,
+}
+
+/// What a journal keeps of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRecord {
+    pub handle: Handle,
+    pub url: String,
+}
+
+/// One isolated world in a browser.
+#[async_trait]
+pub trait Context: Send + Sync + std::fmt::Debug {
+    fn handle(&self) -> &Handle;
+
+    /// Opens a page in this context, at `about:blank`.
+    async fn open_page(&self) -> Result<Arc<dyn Page>>;
+
+    /// Closes every page and forgets the context's storage. Never waits for a page's own scripts.
+    async fn close(&self) -> Result<()>;
+}
+
+/// One page. A tool is handed its page and cannot choose another.
+#[async_trait]
+pub trait Page: Send + Sync + std::fmt::Debug {
+    fn handle(&self) -> &Handle;
+
+    /// Where the page is now; never waits for the page.
+    fn url(&self) -> String;
+    fn title(&self) -> String;
+
+    async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
+
+    /// Runs a script in the page and gives its value as JSON.
+    async fn evaluate(&self, script: &str) -> Result<serde_json::Value>;
+
+    /// The page's visible text.
+    async fn text(&self) -> Result<String>;
+
+    /// Answers the open dialog. Never waits for a running script.
+    async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog>;
+
+    /// The dialog that is open now.
+    fn dialog(&self) -> Option<Dialog>;
+
+    /// Takes what was logged since the last time, oldest first, and how many entries were lost to the bound.
+    fn take_log(&self) -> (Vec<LogEntry>, u64);
+
+    /// Closes the page. Never waits for its scripts.
+    async fn close(&self) -> Result<()>;
+
+    /// Hears of this page's dialogs, its crash and its closing. One listener; bounded, never blocking the driver.
+    fn events(&self) -> mpsc::Receiver<PageEvent>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Navigation<'a> {
+    To(&'a str),
+    Back,
+    Forward,
+    Reload,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialog {
+    /// `alert`, `confirm`, `prompt` or `beforeunload`.
+    pub kind: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DialogAnswer {
+    Accept { prompt: Option<String> },
+    Dismiss,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LogEntry {
+    /// `log`, `warning`, `error` or `exception`.
+    pub level: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageEvent {
+    DialogOpened(Dialog),
+    Crashed,
+    /// Closed by a person or by the page itself.
+    Closed,
+}
+
+/// What `status` says of a browser.
+#[derive(Clone, Debug, Serialize)]
+pub struct BrowserInfo {
+    pub id: String,
+    pub kind: String,
+    pub pid: Option<u32>,
+    pub keeper_pid: Option<u32>,
+    pub endpoint: Option<String>,
+}
+
+/// How long a driver may take for things no caller waits for, such as closing.
+pub const HOUSEKEEPING: Duration = Duration::from_secs(5);

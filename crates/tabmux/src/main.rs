@@ -1,0 +1,2 @@
+//! The command line and the stdio shim.
+fn main() {}
