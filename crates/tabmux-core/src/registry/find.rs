@@ -73,6 +73,11 @@ impl Registry {
         self.current_of(self.identity(caller.client)?, caller.agent)
     }
 
+    /// Whether a call without a name has no session to go to, so that one may be made (C8).
+    pub fn owns_none(&self, caller: Caller<'_>) -> bool {
+        self.identity(caller.client).is_some_and(|identity| *identity == Identity::Nobody || !self.owned.contains_key(identity))
+    }
+
     /// The session this caller means, without beginning a call.
     pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: crate::Millis) -> Result<SessionId, Fault> {
         let identity = self.acting(caller.client, now)?;

@@ -55,7 +55,7 @@ impl Registry {
     }
 
     /// The tab a caller names inside its session. A lost one is never answered with a neighbour.
-    pub(super) fn own_tab(&self, id: SessionId, text: &str) -> Result<TabId, Fault> {
+    pub fn own_tab(&self, id: SessionId, text: &str) -> Result<TabId, Fault> {
         let tab = text.parse::<TabId>().map_err(|_| lost_tab(false, text))?;
         let (session, _) = self.live(id).ok_or_else(super::sessions::closed_fault)?;
         if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(session.had_tab(tab), text)) }
