@@ -124,12 +124,12 @@ impl Context for FakeContext {
     }
 
     async fn close(&self) -> Result<()> {
+        if let Some(browser) = self.browser.upgrade() {
+            locked(&browser.contexts).remove(&self.handle);
+        }
         let pages = locked(&self.pages).take().unwrap_or_default();
         for page in pages {
             page.end();
-        }
-        if let Some(browser) = self.browser.upgrade() {
-            locked(&browser.contexts).remove(&self.handle);
         }
         Ok(())
     }
