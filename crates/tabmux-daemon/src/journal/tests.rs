@@ -219,8 +219,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..14)
 }
 
-/// The files after each step, as a crash would leave them, with what had been appended by then.
-fn images(steps: &[Step]) -> Vec<(Option<Vec<u8>>, Vec<u8>, Vec<Value>)> {
+/// Snapshot, journal, and what had been appended by then.
+type Image = (Option<Vec<u8>>, Vec<u8>, Vec<Value>);
+
+/// The files after each step, as a crash would leave them.
+fn images(steps: &[Step]) -> Vec<Image> {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (journal, _) = Journal::open(dir.path()).unwrap();
