@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::HubBackend;
-use crate::http::{Behind, HttpDoor, HttpSessionsTable};
+use crate::http::{Behind, Bounds, HttpDoor, HttpSessionsTable};
 use crate::hub::{Doorway, Hub};
 use crate::rundir;
+use crate::settings::{Paths, Settings};
 use crate::socket::Door;
 use crate::tokens::Tokens;
-use crate::{Paths, Settings};
 
 /// How long a former daemon may take to end before its successor gives up; longer than its drain.
 const FORMER_DAEMON: Duration = Duration::from_secs(15);
@@ -177,21 +177,25 @@ async fn accept(mut socket: BoundSocket, door: Arc<Door>, connections: TaskTrack
 /// Opens the HTTP door. A taken port does not stop the daemon: its socket still serves (C2).
 async fn open_http(door: &Arc<Door>, tokens: Arc<Tokens>, catalog: Catalog) -> Option<HttpDoor> {
     let hub = &door.hub;
-    hub.settings.listen.addr?;
     let fixtures = if hub.settings.conformance_fixtures { Fixtures::Conformance } else { Fixtures::None };
     let backend = Arc::new(HubBackend::new(Arc::clone(hub)));
-    let mcp = tabmux_mcp::HttpDoor::new(Arc::new(Doorway(Arc::clone(hub))), catalog, fixtures, Arc::clone(&backend) as _, door.closing.clone());
-    let sessions = Arc::new(HttpSessionsTable::new(Arc::clone(&backend) as _));
+    let mcp =
+        tabmux_mcp::HttpDoor::new(Arc::new(Doorway(Arc::clone(hub))), catalog, fixtures, Arc::clone(&backend) as _, door.closing.clone());
+    let sessions = Arc::new(HttpSessionsTable::new(backend.remembered(), Arc::clone(&backend) as _));
     let mcp: crate::http::McpService = Arc::new(move |request| {
         let mcp = mcp.clone();
         Box::pin(async move { mcp.handle(request).await })
     });
     let behind = Behind { backend, tokens, sessions, mcp };
-    match HttpDoor::start(&hub.settings.listen, behind, door.closing.clone()).await {
+    match HttpDoor::start(&hub.settings.listen, behind, Bounds::default(), door.closing.clone()).await {
         Ok(http) => {
-            // Set once, here.
-            drop(door.listen.set(http.addr));
-            Some(http)
+            for error in http.iter().flat_map(|http| &http.missing) {
+                tracing::warn!(%error, "one of listen.also is not served");
+            }
+            if let Some(http) = &http {
+                door.listen.get_or_init(|| http.addr);
+            }
+            http
         }
         Err(error) => {
             tracing::warn!(%error, "no HTTP door");
@@ -220,7 +224,11 @@ fn write_pid(path: &Path) -> Result<(), Fault> {
         .map_err(|error| {
             drop(std::fs::remove_file(&temporary));
             let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::PolicyDenied };
-            Fault::new(code, format!("The pid file {} cannot be written: {error}.", path.display()), "Free some space, or set TABMUX_RUNTIME_DIR.")
+            Fault::new(
+                code,
+                format!("The pid file {} cannot be written: {error}.", path.display()),
+                "Free some space, or set TABMUX_RUNTIME_DIR.",
+            )
         })
 }
 
