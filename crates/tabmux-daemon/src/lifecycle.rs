@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::HubBackend;
-use crate::http::{Behind, Bounds, HttpDoor, HttpSessionsTable};
+use crate::http::{Behind, Bounds, HttpDoor, HttpSessionsTable, ListenError};
 use crate::hub::{Doorway, Hub};
 use crate::rundir;
-use crate::settings::{Paths, Settings};
+use crate::settings::{Listen, OnConflict, Paths, Settings};
 use crate::socket::Door;
 use crate::tokens::Tokens;
 
@@ -187,7 +187,7 @@ async fn open_http(door: &Arc<Door>, tokens: Arc<Tokens>, catalog: Catalog) -> O
         Box::pin(async move { mcp.handle(request).await })
     });
     let behind = Behind { backend, tokens, sessions, mcp };
-    match HttpDoor::start(&hub.settings.listen, behind, Bounds::default(), door.closing.clone()).await {
+    match start_http(&hub.settings, behind, &door.closing).await {
         Ok(http) => {
             for error in http.iter().flat_map(|http| &http.missing) {
                 tracing::warn!(%error, "one of listen.also is not served");
@@ -202,6 +202,23 @@ async fn open_http(door: &Arc<Door>, tokens: Arc<Tokens>, catalog: Catalog) -> O
             None
         }
     }
+}
+
+/// With a port of the system's choice (`-L`), the former daemon's is taken again: HTTP clients keep their address.
+async fn start_http(settings: &Settings, behind: Behind, closing: &CancellationToken) -> Result<Option<HttpDoor>, ListenError> {
+    let memory = settings.paths.state_dir.join("http-port");
+    let former = std::fs::read_to_string(&memory).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    if let (Some(addr), Some(port)) = (settings.listen.addr.filter(|addr| addr.port() == 0), former) {
+        let again = Listen { addr: Some(SocketAddr::new(addr.ip(), port)), on_conflict: OnConflict::Refuse, ..settings.listen.clone() };
+        if let Ok(http) = HttpDoor::start(&again, behind.clone(), Bounds::default(), closing.clone()).await {
+            return Ok(http);
+        }
+    }
+    let http = HttpDoor::start(&settings.listen, behind, Bounds::default(), closing.clone()).await?;
+    if let Some(Err(error)) = http.as_ref().map(|http| std::fs::write(&memory, format!("{}\n", http.addr.port()))) {
+        tracing::warn!(%error, "the HTTP port could not be written down; after a crash it may be another");
+    }
+    Ok(http)
 }
 
 /// The tool table as the MCP door lists it.
