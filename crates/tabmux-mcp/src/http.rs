@@ -6,10 +6,13 @@ mod body;
 mod sessions;
 
 use std::convert::Infallible;
+use std::fmt::{self, Display};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
+use ::http_body::Body;
 use bytes::Bytes;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
@@ -34,6 +37,9 @@ pub type ResponseBody = BoxBody<Bytes, Infallible>;
 /// longer than any call. A forgotten session comes back from the store with its next request.
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 
+/// How many old-era sessions rmcp may have in memory; forgotten ones do not count.
+const MOST_SESSIONS: usize = 10_000;
+
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Seed 2's name for the same (S2.7).
 const INSTANCE_HEADER: &str = "x-instance-id";
@@ -50,8 +56,8 @@ pub struct HttpDoor {
     restoring: Arc<Mutex<()>>,
 }
 
-impl std::fmt::Debug for HttpDoor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for HttpDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpDoor").finish_non_exhaustive()
     }
 }
@@ -81,20 +87,34 @@ impl HttpDoor {
 
     /// Answers one request. Dropping the future, or the body of its answer, cancels a call of the new era; in the old
     /// era a lost connection is no cancel (2025-06-18, "Sending Messages to the Server").
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    pub fn handle<B>(&self, request: Request<B>) -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + '_>>
     where
-        B: ::http_body::Body + Send + 'static,
-        B::Error: std::fmt::Display,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        // Boxed, because rmcp's own future takes some 16 kB.
+        Box::pin(self.answer(request))
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
     {
         let (mut parts, body) = request.into_parts();
-        let mut bytes = Bytes::new();
-        let mut message = Value::Null;
-        if parts.method == Method::POST {
+        let (mut bytes, mut message) = (Bytes::new(), Value::Null);
+        // What is not declared to be JSON is left to rmcp to refuse (406, 415), unread.
+        if parts.method == Method::POST && body::is_json(&parts.headers) {
             let checked = body::collect(body).await.and_then(|bytes| check_body(&bytes).map(|message| (bytes, message)));
             match checked {
                 Ok(checked) => (bytes, message) = checked,
                 Err(refusal) => return *refusal,
             }
+        }
+        if message["method"] == "initialize" && self.sessions.sessions.read().await.len() >= MOST_SESSIONS {
+            return *body::too_many_sessions(&message["id"]);
         }
         take_instance_header(&mut parts, &message);
         let request = Request::from_parts(parts, Full::new(bytes));

@@ -63,8 +63,6 @@ impl LineSender {
         let backlog = self.shared.backlog.fetch_add(line.len(), Ordering::AcqRel) + line.len();
         if backlog > LARGEST_BACKLOG_BYTES {
             self.shared.lost.cancel();
-        }
-        if self.shared.lost.is_cancelled() && backlog > LARGEST_BACKLOG_BYTES {
             return Err(Lost);
         }
         self.queue.send(Outgoing::Line(line)).map_err(|_| Lost)
@@ -109,18 +107,18 @@ impl Drop for Writer {
     }
 }
 
-/// How many queued lines go into one write.
-const LINES_AT_ONCE: usize = 64;
+/// Short lines go out together, up to about this many bytes in one write.
+const WRITE_BYTES: usize = 64 * 1024;
 
 async fn write_all<W: AsyncWrite + Unpin>(mut target: W, mut lines: mpsc::UnboundedReceiver<Outgoing>, shared: Arc<Shared>) {
-    let mut batch = Vec::with_capacity(LINES_AT_ONCE);
-    while lines.recv_many(&mut batch, LINES_AT_ONCE).await > 0 {
-        let mut bytes = Vec::new();
+    while let Some(Outgoing::Line(line)) = lines.recv().await {
+        let mut bytes = line.into_bytes();
         let mut ends = false;
-        for outgoing in batch.drain(..) {
-            match outgoing {
-                Outgoing::Line(line) => bytes.extend_from_slice(line.as_bytes()),
-                Outgoing::End => ends = true,
+        while bytes.len() < WRITE_BYTES && !ends {
+            match lines.try_recv() {
+                Ok(Outgoing::Line(line)) => bytes.extend_from_slice(line.as_bytes()),
+                Ok(Outgoing::End) => ends = true,
+                Err(_) => break,
             }
         }
         if write_steadily(&mut target, &bytes, &shared).await.is_err() {
