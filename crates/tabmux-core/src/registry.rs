@@ -9,6 +9,8 @@ mod clock;
 mod find;
 mod sessions;
 mod tabs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
