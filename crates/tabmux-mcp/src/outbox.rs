@@ -149,3 +149,35 @@ async fn write_steadily<W: AsyncWrite + Unpin>(target: &mut W, mut bytes: &[u8],
     }
     target.flush().await.map_err(|_| Lost)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    #[tokio::test]
+    async fn a_peer_that_lets_too_much_pile_up_is_lost_and_the_rest_is_not_kept() {
+        let (theirs, _unread) = tokio::io::duplex(1024);
+        let (sender, _writer) = start(theirs);
+        let line = "x".repeat(1024 * 1024 - 1);
+        let sent = (0..100).take_while(|_| sender.send_line(line.clone()).is_ok()).count();
+        assert_eq!(sent, LARGEST_BACKLOG_BYTES / (1024 * 1024));
+        tokio::time::timeout(Duration::from_secs(5), sender.lost()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_peer_with_a_short_backlog_keeps_its_connection() {
+        let (theirs, mut ours) = tokio::io::duplex(1024);
+        let (sender, mut writer) = start(theirs);
+        sender.send_line("x".repeat(100_000)).unwrap();
+        tokio::time::sleep(STALL * 10).await;
+        assert!(!sender.lost_token().is_cancelled());
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            ours.read_to_end(&mut all).await.map(|_| all.len())
+        });
+        writer.finish(&sender).await;
+        assert_eq!(reading.await.unwrap().unwrap(), 100_001);
+        assert_eq!(sender.send_line("late".into()), Err(Lost));
+    }
+}

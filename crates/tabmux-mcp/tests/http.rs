@@ -150,7 +150,7 @@ async fn delete_ends_a_session_for_good_and_an_unknown_one_is_not_found() {
     let door = door(acting().0, &store);
     let id = open_session(&door).await;
     let gone = soon(door.handle(request(Method::DELETE, &[("mcp-session-id", &id)], ""))).await;
-    assert!(gone.status().is_success());
+    assert_eq!(gone.status(), StatusCode::NO_CONTENT);
     assert!(store.0.lock().unwrap().is_empty());
     for id in [id.as_str(), "never-was"] {
         let response = soon(door.handle(post(&[("mcp-session-id", id)], &call(2, "echo", &json!({}))))).await;

@@ -169,7 +169,7 @@ async fn each_message_of_a_batch_is_answered() {
     let mut client = Client::initialized(acting().0).await;
     let batch = json!([call(1, "echo", &json!({ "n": 1 })), { "jsonrpc": "2.0", "method": "notifications/x" }, 5, call(2, "echo", &json!({ "n": 2 }))]);
     client.send(&batch).await;
-    let mut answers = vec![client.next().await, client.next().await, client.next().await];
+    let mut answers = [client.next().await, client.next().await, client.next().await];
     answers.sort_by_key(|answer| answer["id"].as_i64());
     assert_eq!(answers[0]["error"]["code"], -32600);
     assert_eq!((text_of(&answers[1]), text_of(&answers[2])), (r#"{"n":1}"#, r#"{"n":2}"#));
