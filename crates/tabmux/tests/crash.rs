@@ -19,7 +19,10 @@ fn after_a_kill_every_clients_next_call_works() {
     let lab = Lab::new();
     let attached = at_once((0..clients).collect(), |number| {
         let client = lab.ready_client();
-        client.ok("start_browser", &json!({"sessionId": format!("kept-{number}"), "navigationUrl": format!("https://example.test/{number}")}));
+        client.ok(
+            "start_browser",
+            &json!({"sessionId": format!("kept-{number}"), "navigationUrl": format!("https://example.test/{number}")}),
+        );
         (number, client)
     });
     for round in 1..=rounds {

@@ -114,8 +114,10 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     let head = std::str::from_utf8(&bytes[..split]).ok()?;
     let mut lines = head.lines();
     let status = lines.next()?.split_whitespace().nth(1)?.parse().ok()?;
-    let headers: Vec<_> = lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
-    let chunked = headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked"));
+    let headers: Vec<_> =
+        lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
+    let chunked =
+        headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked"));
     let body = &bytes[split + 4..];
     let body = if chunked { unchunk(body) } else { body.to_vec() };
     Some(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })

@@ -96,7 +96,8 @@ impl Lab {
         let stderr = read_aside(child.stderr.take().expect("stderr is piped"));
         let stdout = read_aside(child.stdout.take().expect("stdout is piped"));
         let status = until(&format!("{command:?} ends"), Duration::from_secs(60), || child.try_wait().expect("our own child"));
-        let text = |bytes: std::thread::JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().expect("reads to the end")).expect("prints UTF-8");
+        let text =
+            |bytes: std::thread::JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().expect("reads to the end")).expect("prints UTF-8");
         Printed { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
     }
 
