@@ -1,4 +1,5 @@
 //! The command line as people and scripts use it: exit codes, one JSON document, tmux's words.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 

@@ -1,11 +1,13 @@
 //! Real MCP clients, unmodified, against the shipped binary: the Python SDK, the TypeScript SDK, the inspector,
 //! and the conformance suite. They live in target/clients, where `make test` puts them.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{Lab, Printed};
@@ -28,7 +30,7 @@ fn script(name: &str) -> PathBuf {
 fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Printed {
     let mut command = Command::new(installed().join(program));
     lab.environment(&mut command);
-    lab.run_command(command.args(arguments).current_dir(installed()))
+    lab.run_within(command.args(arguments).current_dir(installed()), Duration::from_secs(150))
 }
 
 /// Runs a driver and gives the JSON line it prints.

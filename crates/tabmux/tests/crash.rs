@@ -1,5 +1,6 @@
 //! `kill -9` of the daemon, at rest and in mid-call: clients go on as themselves, and nothing is done twice
 //! without saying so.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! The daemon's life as its clients see it: one daemon however many start at once, nothing left after it, and
 //! nobody turned away because they came at a bad moment.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 

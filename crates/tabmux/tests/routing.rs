@@ -1,4 +1,5 @@
 //! Every reply to its own caller, sessions that never wait for each other, and queues that end.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 
@@ -20,8 +21,7 @@ fn eight_clients_with_equal_request_ids_get_their_own_replies() {
         (number, client)
     });
     at_once(clients, |(number, client)| {
-        let arguments =
-            |n: u64| json!({"sessionId": if n % 2 == 0 { "even" } else { "odd" }, "script": format!("\"client {number} call {n};\"")});
+        let arguments = |n: u64| json!({"sessionId": if n.is_multiple_of(2) { "even" } else { "odd" }, "script": format!("\"client {number} call {n};\"")});
         for n in 0..100 {
             client.send_as(&json!(n), "tools/call", &json!({"name": "evaluate", "arguments": arguments(n)}));
         }

@@ -1,4 +1,5 @@
 //! The session rules as an agent meets them over MCP: names, the current session, what is said and what is not.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 

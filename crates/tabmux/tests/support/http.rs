@@ -104,8 +104,8 @@ impl Answer {
             return self.json();
         }
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let messages = events.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-        messages.filter(|message| message.get("id").is_some()).next_back().unwrap_or_else(|| panic!("a reply in the stream: {self:?}"))
+        let mut messages = events.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+        messages.rfind(|message| message.get("id").is_some()).unwrap_or_else(|| panic!("a reply in the stream: {self:?}"))
     }
 }
 

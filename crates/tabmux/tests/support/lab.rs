@@ -92,10 +92,14 @@ impl Lab {
     }
 
     pub fn run_command(&self, command: &mut Command) -> Printed {
+        self.run_within(command, Duration::from_secs(60))
+    }
+
+    pub fn run_within(&self, command: &mut Command, deadline: Duration) -> Printed {
         let mut child = self.spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let stderr = read_aside(child.stderr.take().expect("stderr is piped"));
         let stdout = read_aside(child.stdout.take().expect("stdout is piped"));
-        let status = until(&format!("{command:?} ends"), Duration::from_secs(60), || child.try_wait().expect("our own child"));
+        let status = until(&format!("{command:?} ends"), deadline, || child.try_wait().expect("our own child"));
         let text =
             |bytes: std::thread::JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().expect("reads to the end")).expect("prints UTF-8");
         Printed { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: a private daemon in temporary directories, clients on each of its doors,
 //! and waiting with a deadline. They know the shipped binary and CONTRACT.md, and nothing of the code.
-#![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
+#![allow(dead_code, unused_imports, unreachable_pub, missing_debug_implementations, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "only tests use it")]
 
 pub mod http;
 pub mod lab;
