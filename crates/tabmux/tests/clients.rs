@@ -135,7 +135,9 @@ fn the_conformance_suite_passes_for_2026_07_28() {
 
 /// Every server scenario the revision requires, through a proxy that adds the token.
 fn conforms(revision: &str) {
-    let lab = Lab::with(&[("TABMUX_CONFORMANCE", "1")]);
+    let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    std::fs::write(&settings, "[test]\nconformance_fixtures = true\n").unwrap();
+    let lab = Lab::with(&[("TABMUX_CONFIG", settings.path().to_str().unwrap())]);
     drop(lab.ready_client());
     let http = lab.http();
     let mut command = Command::new(installed().join("node"));
