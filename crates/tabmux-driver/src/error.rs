@@ -14,7 +14,7 @@ pub enum DriverError {
     NavigationFailed(String),
     #[error("The script failed: {0}")]
     ScriptFailed(String),
-    #[error("A {kind} dialog is open: {text:?}.")]
+    #[error("A dialog is open ({kind}): {text:?}.")]
     DialogOpen { kind: String, text: String },
     #[error("No dialog is open.")]
     NoDialog,
@@ -34,6 +34,27 @@ impl From<DriverError> for Fault {
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
-        Self::new(code, error.to_string(), hint)
+        Self::new(code, sentence(error.to_string()), hint)
+    }
+}
+
+/// A page's or a browser's own words often end without a stop; the hint follows them.
+fn sentence(mut text: String) -> String {
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_made_of_whole_sentences() {
+        let fault = Fault::from(DriverError::ScriptFailed("no milk".into()));
+        assert_eq!(fault.to_string(), "[bad_argument] The script failed: no milk. Correct the script, then evaluate again.");
+        let fault = Fault::from(DriverError::DialogOpen { kind: "alert".into(), text: "a\u{202e}b".into() });
+        assert_eq!(fault.message, "A dialog is open (alert): \"a\\u{202e}b\".");
     }
 }

@@ -1,1 +1,178 @@
-//! A browser without a browser, for tests of everything above the driver.
+//! A browser without a browser, for tests of everything above the driver (`TABMUX_BROWSER=fake`). It keeps
+//! every promise of the driver's traits, also when scripts hang, throw, panic or crash their page; HTML, network and
+//! JavaScript are deliberately absent.
+//!
+//! Addresses: `http`, `https`, `data` and `about:blank`. Hosts `fail.test` and `unreachable.test` cannot be
+//! reached. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
+//!
+//! `evaluate` understands one expression:
+//!
+//! | script | value |
+//! |---|---|
+//! | any JSON | itself |
+//! | `location.href`, `document.title` | where the page is |
+//! | `document.cookie`, `document.cookie = "k=v"` | the context's cookies (one jar per context, whatever the site) |
+//! | `sleep(MS)` | `"slept MS"`, after that time |
+//! | `hang()`, `new Promise(() => {})` | never comes |
+//! | `throw("text")` | fails with that text |
+//! | `panic("text")` | panics inside the driver, to prove that a panic ends one call only |
+//! | `count()` | 1, 2, 3 … per page, also after a navigation: proves order |
+//! | `log("text")`, `error("text")`, also `console.log`, `console.error` | null; writes to the page's log |
+//! | `alert("text")`, `confirm("text")`, `prompt("text")` | waits for the answer: null; true or false; the text or null |
+//! | `crash()` | the page is crashed until it is navigated |
+//! | `window.close()` | null; the page is gone |
+//! | `"x".repeat(N)` | a big string |
+
+mod history;
+mod page;
+mod script;
+mod visit;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+
+use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Isolation, Page, PageRecord, Result};
+use page::FakePage;
+
+/// The fake browser. It lives and dies with its process.
+#[derive(Debug)]
+pub struct FakeBrowser {
+    me: Weak<FakeBrowser>,
+    contexts: Mutex<HashMap<Handle, Arc<FakeContext>>>,
+    /// What sessions isolated by window or tab share.
+    profile: Arc<CookieJar>,
+}
+
+/// One isolated world of the fake browser.
+#[derive(Debug)]
+struct FakeContext {
+    handle: Handle,
+    browser: Weak<FakeBrowser>,
+    cookies: Arc<CookieJar>,
+    /// `None` once the context is closed, so that no page can open in it any more.
+    pages: Mutex<Option<Vec<Arc<FakePage>>>>,
+}
+
+/// Cookies in the order they were set. Sites, paths and ages are not looked at.
+#[derive(Debug, Default)]
+struct CookieJar(Mutex<Vec<(String, String)>>);
+
+impl FakeBrowser {
+    pub fn new() -> Arc<FakeBrowser> {
+        Arc::new_cyclic(|me| Self { me: me.clone(), contexts: Mutex::default(), profile: Arc::default() })
+    }
+
+    fn remember(&self, handle: Handle, cookies: Arc<CookieJar>, pages: Vec<Arc<FakePage>>) -> Arc<FakeContext> {
+        let context = FakeContext { handle, browser: self.me.clone(), cookies, pages: Mutex::new(Some(pages)) };
+        let context = Arc::new(context);
+        locked(&self.contexts).insert(context.handle.clone(), Arc::clone(&context));
+        context
+    }
+}
+
+#[async_trait]
+impl Browser for FakeBrowser {
+    fn info(&self) -> BrowserInfo {
+        BrowserInfo { id: "fake".into(), kind: "fake".into(), pid: None, keeper_pid: None, endpoint: None }
+    }
+
+    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
+        let cookies = match spec.isolation {
+            Isolation::Context | Isolation::Browser => Arc::default(),
+            Isolation::Window | Isolation::Tab => Arc::clone(&self.profile),
+        };
+        Ok(self.remember(mint("fake-ctx")?, cookies, Vec::new()))
+    }
+
+    /// A fake browser died with the daemon that made the context, so the context is made again under its old
+    /// handle, with its pages at the recorded URLs. Cookies, history and counters are gone; a context that still lives is found as it is.
+    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+        let living = locked(&self.contexts).get(context).cloned();
+        let context = living.unwrap_or_else(|| {
+            let cookies = Arc::<CookieJar>::default();
+            let pages = pages.iter().map(|page| FakePage::restored(page, Arc::clone(&cookies))).collect();
+            self.remember(context.clone(), cookies, pages)
+        });
+        let pages = pages.iter().filter_map(|wanted| Some((wanted.handle.clone(), context.page(&wanted.handle)?))).collect();
+        Ok(Adopted { context, pages })
+    }
+}
+
+impl FakeContext {
+    fn page(&self, handle: &Handle) -> Option<Arc<dyn Page>> {
+        let pages = locked(&self.pages);
+        let page = pages.as_ref()?.iter().find(|page| page.handle() == handle && !page.is_closed())?;
+        Some(Arc::clone(page) as Arc<dyn Page>)
+    }
+}
+
+#[async_trait]
+impl Context for FakeContext {
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    async fn open_page(&self) -> Result<Arc<dyn Page>> {
+        let page = FakePage::blank(mint("fake-page")?, Arc::clone(&self.cookies));
+        let mut pages = locked(&self.pages);
+        let pages = pages.as_mut().ok_or_else(|| DriverError::BrowserGone("its context was closed.".into()))?;
+        pages.retain(|page| !page.is_closed());
+        pages.push(Arc::clone(&page));
+        Ok(page)
+    }
+
+    async fn close(&self) -> Result<()> {
+        if let Some(browser) = self.browser.upgrade() {
+            locked(&browser.contexts).remove(&self.handle);
+        }
+        let pages = locked(&self.pages).take().unwrap_or_default();
+        for page in pages {
+            page.end();
+        }
+        Ok(())
+    }
+}
+
+impl CookieJar {
+    /// Like Chromium, per site: more than this and the oldest goes.
+    const MAX_COOKIES: usize = 180;
+    const MAX_COOKIE_BYTES: usize = 4096;
+
+    fn text(&self) -> String {
+        let cookies = locked(&self.0);
+        cookies.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Takes `k=v; attributes…`. A cookie that is too big is dropped without a word, as browsers do.
+    fn set(&self, cookie: &str) {
+        let pair = cookie.split(';').next().unwrap_or_default();
+        let (key, value) = pair.split_once('=').unwrap_or(("", pair));
+        if pair.len() > Self::MAX_COOKIE_BYTES {
+            return;
+        }
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        let mut cookies = locked(&self.0);
+        match cookies.iter_mut().find(|(known, _)| *known == key) {
+            Some(known) => known.1 = value,
+            None => cookies.push((key, value)),
+        }
+        let excess = cookies.len().saturating_sub(Self::MAX_COOKIES);
+        cookies.drain(..excess);
+    }
+}
+
+/// A handle no other daemon ever made: the journal may name handles of a former one.
+fn mint(prefix: &str) -> Result<Handle> {
+    let number = getrandom::u64().map_err(|error| DriverError::BrowserGone(format!("no random numbers for a handle: {error}.")))?;
+    Ok(Handle(format!("{prefix}-{number:016x}")))
+}
+
+/// A script may panic in the fake on purpose; what it left behind is still whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! What a browser can be asked: the traits every driver implements, and a fake browser that implements them
 //! without one. Sessions, clients and MCP are deliberately absent: a driver knows contexts and pages.
 
+pub mod contract;
 mod error;
 pub mod fake;
+mod log;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 pub use error::DriverError;
+pub use log::PageLog;
 
 pub type Result<T> = std::result::Result<T, DriverError>;
 

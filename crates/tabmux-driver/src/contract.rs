@@ -1,0 +1,271 @@
+//! What every driver must keep, as tests that take any browser. A driver runs them all with `contract_tests!`;
+//! the scripts here are JavaScript that the fake browser understands too.
+//!
+//! `site` is the base of a web site, `http://host:port`, on which every path answers at once with a page whose cookies can be
+//! set and whose title is the value of `?title=`. The fake browser needs no server for it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{Browser, Context, ContextSpec, Dialog, DialogAnswer, DriverError, Navigation, Page, PageEvent, PageRecord};
+
+/// How long any step may take. Generous, because it only matters when something hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A script that never ends and leaves its page alive.
+const HANG: &str = "new Promise(() => {})";
+
+/// Writes one `#[tokio::test]` per rule. Takes an expression that gives `(Arc<dyn Browser>, String)`, browser and site, and may await.
+#[macro_export]
+macro_rules! contract_tests {
+    ($start:expr) => {
+        $crate::contract_tests!($start;
+            a_new_page_is_blank_and_handles_differ
+            a_page_goes_where_it_is_sent
+            history_goes_back_and_forward_and_no_further
+            a_failed_navigation_says_why_and_the_page_lives_on
+            cookies_stay_in_their_context
+            pages_of_one_context_share_its_cookies
+            a_script_that_throws_fails_with_its_text
+            a_hanging_script_delays_no_other_page
+            a_script_given_up_leaves_its_page_usable
+            closing_never_waits_for_a_hanging_script
+            closing_a_context_closes_its_pages_and_no_others
+            a_closed_page_says_that_it_is_gone
+            a_dialog_freezes_its_own_page_only
+            a_dialog_is_answered_with_what_was_said
+            a_dialog_that_is_not_open_cannot_be_answered
+            the_log_is_taken_once_and_in_order
+            a_living_context_is_found_again_with_its_pages
+        );
+    };
+    ($start:expr; $($rule:ident)+) => {
+        $(
+            #[tokio::test]
+            async fn $rule() {
+                let (browser, site) = $start;
+                $crate::contract::$rule(browser, &site).await;
+            }
+        )+
+    };
+}
+
+pub async fn a_new_page_is_blank_and_handles_differ(browser: Arc<dyn Browser>, _site: &str) {
+    let (one, other) = (context(&browser).await, context(&browser).await);
+    let pages = [page(&one).await, page(&one).await, page(&other).await];
+    assert!(pages.iter().all(|page| page.url() == "about:blank"));
+    assert_ne!(one.handle(), other.handle());
+    for (at, page) in pages.iter().enumerate() {
+        assert!(pages[at + 1..].iter().all(|later| later.handle() != page.handle()));
+    }
+}
+
+pub async fn a_page_goes_where_it_is_sent(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    let url = format!("{site}/one?title=One");
+    go(&page, Navigation::To(&url)).await;
+    assert_eq!((page.url(), page.title()), (url.clone(), "One".to_owned()));
+    assert_eq!(run(&page, "location.href").await, json!(url));
+    assert_eq!(run(&page, "document.title").await, json!("One"));
+    assert!(!soon(page.text()).await.expect("a page has a text").is_empty());
+}
+
+pub async fn history_goes_back_and_forward_and_no_further(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    let (one, two) = (format!("{site}/one"), format!("{site}/two"));
+    go(&page, Navigation::To(&one)).await;
+    go(&page, Navigation::To(&two)).await;
+    for (step, url) in [(Navigation::Back, &one), (Navigation::Forward, &two), (Navigation::Reload, &two)] {
+        go(&page, step).await;
+        assert_eq!(&page.url(), url, "{step:?}");
+    }
+    let error = soon(page.navigate(Navigation::Forward)).await.expect_err("there is nothing ahead");
+    assert!(matches!(error, DriverError::NavigationFailed(_)), "{error:?}");
+    assert_eq!(page.url(), two);
+}
+
+pub async fn a_failed_navigation_says_why_and_the_page_lives_on(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    let error = soon(page.navigate(Navigation::To("https://unreachable.test/"))).await.expect_err("there is no such host");
+    assert!(matches!(&error, DriverError::NavigationFailed(text) if text.contains("net::ERR_")), "{error:?}");
+    go(&page, Navigation::To(&format!("{site}/after"))).await;
+}
+
+pub async fn cookies_stay_in_their_context(browser: Arc<dyn Browser>, site: &str) {
+    let (one, other) = (page(&context(&browser).await).await, page(&context(&browser).await).await);
+    for (page, cookie) in [(&one, "document.cookie = \"agent1_token=secret123\""), (&other, "document.cookie = \"agent2_token=xyz789\"")] {
+        go(page, Navigation::To(&format!("{site}/"))).await;
+        run(page, cookie).await;
+    }
+    assert_eq!(run(&one, "document.cookie").await, json!("agent1_token=secret123"));
+    assert_eq!(run(&other, "document.cookie").await, json!("agent2_token=xyz789"));
+}
+
+pub async fn pages_of_one_context_share_its_cookies(browser: Arc<dyn Browser>, site: &str) {
+    let context = context(&browser).await;
+    let (one, other) = (page(&context).await, page(&context).await);
+    for page in [&one, &other] {
+        go(page, Navigation::To(&format!("{site}/"))).await;
+    }
+    run(&one, "document.cookie = \"seen=yes\"").await;
+    assert_eq!(run(&other, "document.cookie").await, json!("seen=yes"));
+}
+
+pub async fn a_script_that_throws_fails_with_its_text(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    for script in ["throw(\"no milk today\")", "throw('no milk today')"] {
+        let error = soon(page.evaluate(script)).await.expect_err("the script throws");
+        assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("no milk today")), "{error:?}");
+    }
+    assert_eq!(run(&page, "7").await, json!(7));
+}
+
+pub async fn a_hanging_script_delays_no_other_page(browser: Arc<dyn Browser>, _site: &str) {
+    let one = context(&browser).await;
+    let (hung, beside, elsewhere) = (page(&one).await, page(&one).await, page(&context(&browser).await).await);
+    tokio::select! {
+        value = hung.evaluate(HANG) => panic!("a hanging script ended with {value:?}"),
+        () = async {
+            assert_eq!(run(&beside, "1").await, json!(1));
+            assert_eq!(run(&elsewhere, "2").await, json!(2));
+        } => {}
+    }
+}
+
+pub async fn a_script_given_up_leaves_its_page_usable(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(20), page.evaluate(HANG)).await;
+    assert!(given_up.is_err(), "a hanging script ended with {given_up:?}");
+    assert_eq!(run(&page, "[1, \"two\"]").await, json!([1, "two"]));
+}
+
+pub async fn closing_never_waits_for_a_hanging_script(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    let (ended, closed) = soon(async { tokio::join!(page.evaluate(HANG), page.close()) }).await;
+    assert_eq!((ended, closed), (Err(DriverError::PageGone), Ok(())));
+}
+
+pub async fn closing_a_context_closes_its_pages_and_no_others(browser: Arc<dyn Browser>, _site: &str) {
+    let (one, other) = (context(&browser).await, context(&browser).await);
+    let (first, second, foreign) = (page(&one).await, page(&one).await, page(&other).await);
+    let (ended, closed) = soon(async { tokio::join!(first.evaluate(HANG), one.close()) }).await;
+    assert_eq!((ended, closed), (Err(DriverError::PageGone), Ok(())));
+    assert_eq!(soon(second.evaluate("1")).await, Err(DriverError::PageGone));
+    assert!(soon(one.open_page()).await.is_err(), "a closed context opens no page");
+    assert_eq!(run(&foreign, "1").await, json!(1));
+}
+
+pub async fn a_closed_page_says_that_it_is_gone(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    let mut events = page.events();
+    soon(page.close()).await.expect("a page closes");
+    assert_eq!(soon(page.evaluate("1")).await, Err(DriverError::PageGone));
+    assert_eq!(soon(page.text()).await, Err(DriverError::PageGone));
+    assert_eq!(soon(page.navigate(Navigation::To(&format!("{site}/")))).await, Err(DriverError::PageGone));
+    assert_eq!(soon(events.recv()).await, None, "the listener hears the end, and no news of what its own side did");
+}
+
+pub async fn a_dialog_freezes_its_own_page_only(browser: Arc<dyn Browser>, _site: &str) {
+    let one = context(&browser).await;
+    let (asking, beside) = (page(&one).await, page(&one).await);
+    let mut events = asking.events();
+    let expected = Dialog { kind: "alert".into(), text: "stop".into() };
+    let (value, ()) = soon(async {
+        tokio::join!(asking.evaluate("alert(\"stop\")"), async {
+            assert_eq!(events.recv().await, Some(PageEvent::DialogOpened(expected.clone())));
+            assert_eq!(asking.dialog(), Some(expected.clone()));
+            let frozen = asking.evaluate("1").await;
+            assert_eq!(frozen, Err(DriverError::DialogOpen { kind: "alert".into(), text: "stop".into() }));
+            assert_eq!(run(&beside, "2").await, json!(2));
+            assert_eq!(asking.answer_dialog(DialogAnswer::Accept { prompt: None }).await, Ok(expected.clone()));
+        })
+    })
+    .await;
+    assert_eq!((value, asking.dialog()), (Ok(Value::Null), None));
+    assert_eq!(run(&asking, "3").await, json!(3));
+}
+
+pub async fn a_dialog_is_answered_with_what_was_said(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    let mut events = page.events();
+    let accept = |prompt: Option<&str>| DialogAnswer::Accept { prompt: prompt.map(str::to_owned) };
+    let cases = [
+        ("confirm(\"sure?\")", accept(None), json!(true)),
+        ("confirm(\"sure?\")", DialogAnswer::Dismiss, json!(false)),
+        ("prompt(\"name?\")", accept(Some("Ann")), json!("Ann")),
+        ("prompt(\"name?\")", DialogAnswer::Dismiss, Value::Null),
+    ];
+    for (script, answer, value) in cases {
+        let (got, answered) = soon(async {
+            tokio::join!(page.evaluate(script), async {
+                events.recv().await;
+                page.answer_dialog(answer).await
+            })
+        })
+        .await;
+        assert!(answered.is_ok(), "{answered:?}");
+        assert_eq!(got, Ok(value), "{script}");
+    }
+}
+
+pub async fn a_dialog_that_is_not_open_cannot_be_answered(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    assert_eq!(page.dialog(), None);
+    assert_eq!(soon(page.answer_dialog(DialogAnswer::Dismiss)).await, Err(DriverError::NoDialog));
+}
+
+pub async fn the_log_is_taken_once_and_in_order(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    run(&page, "console.log(\"first\")").await;
+    run(&page, "console.error(\"second\")").await;
+    let mut entries = Vec::new();
+    soon(async {
+        // The driver says nothing when a log line arrives, and it may arrive after its script ended.
+        while entries.len() < 2 {
+            entries.extend(page.take_log().0);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let read: Vec<_> = entries.iter().map(|entry| (entry.level.as_str(), entry.text.as_str())).collect();
+    assert_eq!(read, [("log", "first"), ("error", "second")]);
+    assert_eq!(page.take_log(), (vec![], 0));
+}
+
+pub async fn a_living_context_is_found_again_with_its_pages(browser: Arc<dyn Browser>, site: &str) {
+    let made = context(&browser).await;
+    let (kept, closed) = (page(&made).await, page(&made).await);
+    let url = format!("{site}/kept");
+    go(&kept, Navigation::To(&url)).await;
+    run(&kept, "document.cookie = \"still=here\"").await;
+    soon(closed.close()).await.expect("a page closes");
+    let records = [&kept, &closed].map(|page| PageRecord { handle: page.handle().clone(), url: page.url() });
+    let found = soon(browser.adopt_context(made.handle(), &records)).await.expect("the context lives");
+    assert_eq!(found.context.handle(), made.handle());
+    let [(handle, page)] = &found.pages[..] else { panic!("one page lives: {:?}", found.pages) };
+    assert_eq!((handle, page.handle(), page.url()), (kept.handle(), kept.handle(), url));
+    assert_eq!(run(page, "document.cookie").await, json!("still=here"));
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("a driver answers in time")
+}
+
+async fn context(browser: &Arc<dyn Browser>) -> Arc<dyn Context> {
+    soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens")
+}
+
+async fn page(context: &Arc<dyn Context>) -> Arc<dyn Page> {
+    soon(context.open_page()).await.expect("a page opens")
+}
+
+async fn go(page: &Arc<dyn Page>, to: Navigation<'_>) {
+    soon(page.navigate(to)).await.expect("the page goes there");
+}
+
+async fn run(page: &Arc<dyn Page>, script: &str) -> Value {
+    soon(page.evaluate(script)).await.expect("the script runs")
+}

@@ -1,0 +1,289 @@
+//! One page of the fake browser. A script's wait ends when its document does (closed, crashed, navigated away),
+//! so nothing here can outlive its page. The lock is never held across an await.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::history::History;
+use super::script::Script;
+use super::visit::{self, Visit};
+use super::{CookieJar, locked};
+use crate::{Dialog, DialogAnswer, DriverError, Handle, LogEntry, Navigation, Page, PageEvent, PageLog, PageRecord, Result};
+
+/// How many events wait for the listener; beyond it they are dropped, since a page cannot wait for its watcher.
+const EVENT_QUEUE: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct FakePage {
+    handle: Handle,
+    cookies: Arc<CookieJar>,
+    life: watch::Sender<Life>,
+    state: Mutex<State>,
+}
+
+/// Which document the page shows. A running script belongs to one of them and ends with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Document(u64),
+    Crashed,
+    Closed,
+}
+
+#[derive(Debug)]
+struct State {
+    history: History,
+    documents: u64,
+    count: u64,
+    log: PageLog,
+    dialog: Option<OpenDialog>,
+    /// `None` once the page is closed: the listener hears the end of its channel.
+    events: Option<mpsc::Sender<PageEvent>>,
+    /// What happens before the first listener comes waits here for it.
+    unheard: Option<mpsc::Receiver<PageEvent>>,
+}
+
+#[derive(Debug)]
+struct OpenDialog {
+    dialog: Dialog,
+    answer: oneshot::Sender<DialogAnswer>,
+}
+
+impl FakePage {
+    pub(super) fn blank(handle: Handle, cookies: Arc<CookieJar>) -> Arc<Self> {
+        Self::at(handle, visit::BLANK.to_owned(), cookies)
+    }
+
+    /// A page of a former daemon, at its last URL, or blank where that URL does not open.
+    pub(super) fn restored(record: &PageRecord, cookies: Arc<CookieJar>) -> Arc<Self> {
+        let url = Visit::to(&record.url).map_or_else(|_| visit::BLANK.to_owned(), |visit| visit.url);
+        Self::at(record.handle.clone(), url, cookies)
+    }
+
+    fn at(handle: Handle, url: String, cookies: Arc<CookieJar>) -> Arc<Self> {
+        let (events, unheard) = mpsc::channel(EVENT_QUEUE);
+        let state = State {
+            history: History::starting_at(url),
+            documents: 0,
+            count: 0,
+            log: PageLog::default(),
+            dialog: None,
+            events: Some(events),
+            unheard: Some(unheard),
+        };
+        Arc::new(Self { handle, cookies, life: watch::Sender::new(Life::Document(0)), state: Mutex::new(state) })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.life.borrow() == Life::Closed
+    }
+
+    /// Closes the page without news: whoever asked knows.
+    pub(super) fn end(&self) {
+        let mut state = locked(&self.state);
+        state.dialog = None;
+        state.events = None;
+        self.life.send_replace(Life::Closed);
+    }
+
+    fn close_itself(&self) {
+        locked(&self.state).tell(PageEvent::Closed);
+        self.end();
+    }
+
+    fn crash(&self) {
+        let mut state = locked(&self.state);
+        state.dialog = None;
+        state.tell(PageEvent::Crashed);
+        self.life.send_replace(Life::Crashed);
+    }
+
+    /// A dialog freezes the document: no script runs, no text is read, nothing is navigated until it is answered.
+    fn not_frozen(&self) -> Result<()> {
+        match self.dialog() {
+            Some(Dialog { kind, text }) => Err(DriverError::DialogOpen { kind, text }),
+            None => Ok(()),
+        }
+    }
+
+    fn document(&self) -> Result<Life> {
+        match *self.life.borrow() {
+            Life::Closed => Err(DriverError::PageGone),
+            Life::Crashed => Err(DriverError::PageCrashed),
+            document @ Life::Document(_) => Ok(document),
+        }
+    }
+
+    /// Comes when the page shows another document than this one, with the reason a script of it fails.
+    async fn end_of(&self, document: Life) -> DriverError {
+        let mut life = self.life.subscribe();
+        let now = life.wait_for(|now| *now != document).await.map_or(Life::Closed, |now| *now);
+        match now {
+            Life::Closed => DriverError::PageGone,
+            Life::Crashed => DriverError::PageCrashed,
+            Life::Document(_) => DriverError::ScriptFailed("the page was navigated while the script ran.".into()),
+        }
+    }
+
+    async fn closed(&self) {
+        let mut life = self.life.subscribe();
+        // An error means that the sender is gone, and with it the page.
+        let _ = life.wait_for(|now| *now == Life::Closed).await;
+    }
+
+    async fn perform(&self, script: Script) -> Result<Value> {
+        match script {
+            Script::Literal(value) => return Ok(value),
+            Script::Href => return Ok(self.url().into()),
+            Script::Title => return Ok(self.title().into()),
+            Script::Cookies => return Ok(self.cookies.text().into()),
+            Script::SetCookie(cookie) => {
+                self.cookies.set(&cookie);
+                return Ok(cookie.into());
+            }
+            Script::Sleep { milliseconds } => {
+                tokio::time::sleep(Script::sleep(milliseconds)).await;
+                return Ok(format!("slept {milliseconds}").into());
+            }
+            Script::Hang => std::future::pending::<()>().await,
+            Script::Throw(text) => return Err(DriverError::ScriptFailed(text)),
+            Script::Panic(text) => panic!("{text}"),
+            Script::Count => return Ok(locked(&self.state).counted().into()),
+            Script::Log { level, text } => locked(&self.state).log.push(level, &text),
+            Script::Ask { kind, text } => return self.ask(kind, text).await,
+            Script::Crash => {
+                self.crash();
+                return Err(DriverError::PageCrashed);
+            }
+            Script::Close => self.close_itself(),
+        }
+        Ok(Value::Null)
+    }
+
+    async fn ask(&self, kind: &str, text: String) -> Result<Value> {
+        let dialog = Dialog { kind: kind.to_owned(), text };
+        let answer = locked(&self.state).open(dialog)?;
+        // The sender goes away unanswered only when the document ends, which `evaluate` hears of by itself.
+        let Ok(answer) = answer.await else { return std::future::pending().await };
+        Ok(match (kind, answer) {
+            ("confirm", answer) => (answer != DialogAnswer::Dismiss).into(),
+            ("prompt", DialogAnswer::Accept { prompt }) => prompt.unwrap_or_default().into(),
+            _ => Value::Null,
+        })
+    }
+}
+
+#[async_trait]
+impl Page for FakePage {
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    fn url(&self) -> String {
+        locked(&self.state).history.url().to_owned()
+    }
+
+    fn title(&self) -> String {
+        visit::title(locked(&self.state).history.url())
+    }
+
+    async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
+        if self.is_closed() {
+            return Err(DriverError::PageGone);
+        }
+        self.not_frozen()?;
+        let visit = Visit::to(locked(&self.state).history.target(to)?)?;
+        if !visit.delay.is_zero() {
+            tokio::select! {
+                biased;
+                () = self.closed() => return Err(DriverError::PageGone),
+                () = tokio::time::sleep(visit.delay) => {}
+            }
+        }
+        let mut state = locked(&self.state);
+        if self.is_closed() {
+            return Err(DriverError::PageGone);
+        }
+        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
+        state.dialog = None;
+        state.documents += 1;
+        self.life.send_replace(Life::Document(state.documents));
+        Ok(())
+    }
+
+    async fn evaluate(&self, script: &str) -> Result<Value> {
+        let document = self.document()?;
+        self.not_frozen()?;
+        let script = Script::parse(script)?;
+        tokio::select! {
+            biased;
+            ended = self.end_of(document) => Err(ended),
+            value = self.perform(script) => value,
+        }
+    }
+
+    async fn text(&self) -> Result<String> {
+        self.document()?;
+        self.not_frozen()?;
+        Ok(format!("The fake page at {}.", self.url()))
+    }
+
+    async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {
+        self.document()?;
+        let open = locked(&self.state).dialog.take().ok_or(DriverError::NoDialog)?;
+        // Nobody waits any more when the call that opened it was cancelled; the dialog is answered all the same.
+        let _ = open.answer.send(answer);
+        Ok(open.dialog)
+    }
+
+    fn dialog(&self) -> Option<Dialog> {
+        locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
+    }
+
+    fn take_log(&self) -> (Vec<LogEntry>, u64) {
+        locked(&self.state).log.take()
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.end();
+        Ok(())
+    }
+
+    fn events(&self) -> mpsc::Receiver<PageEvent> {
+        let mut state = locked(&self.state);
+        if let Some(unheard) = state.unheard.take() {
+            return unheard;
+        }
+        let (sender, receiver) = mpsc::channel(EVENT_QUEUE);
+        if state.events.is_some() {
+            state.events = Some(sender);
+        }
+        receiver
+    }
+}
+
+impl State {
+    fn tell(&self, event: PageEvent) {
+        if let Some(events) = &self.events {
+            // Full or unheard: dropped. Every call on the page says the same.
+            let _ = events.try_send(event);
+        }
+    }
+
+    fn counted(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    fn open(&mut self, dialog: Dialog) -> Result<oneshot::Receiver<DialogAnswer>> {
+        if let Some(OpenDialog { dialog: Dialog { kind, text }, .. }) = &self.dialog {
+            return Err(DriverError::DialogOpen { kind: kind.clone(), text: text.clone() });
+        }
+        let (answer, answered) = oneshot::channel();
+        self.tell(PageEvent::DialogOpened(dialog.clone()));
+        self.dialog = Some(OpenDialog { dialog, answer });
+        Ok(answered)
+    }
+}

@@ -1,0 +1,66 @@
+//! What a page logged and nobody has read yet. Bounded both in entries and in the size of each, because a page
+//! writes as much as it likes; what is lost is counted, so that a reader knows. The oldest go first.
+
+use std::collections::VecDeque;
+
+use crate::LogEntry;
+
+/// How many unread entries a page keeps.
+const MAX_ENTRIES: usize = 1000;
+
+/// How many bytes of one entry are kept; the rest is cut, and the cut is marked.
+const MAX_ENTRY_BYTES: usize = 8 * 1024;
+
+/// The unread log of one page.
+#[derive(Debug, Default)]
+pub struct PageLog {
+    entries: VecDeque<LogEntry>,
+    lost: u64,
+}
+
+impl PageLog {
+    pub fn push(&mut self, level: &str, text: &str) {
+        if self.entries.len() == MAX_ENTRIES {
+            self.entries.pop_front();
+            self.lost += 1;
+        }
+        self.entries.push_back(LogEntry { level: level.to_owned(), text: shortened(text) });
+    }
+
+    /// Takes everything, oldest first, and how many were lost since the last time.
+    pub fn take(&mut self) -> (Vec<LogEntry>, u64) {
+        (std::mem::take(&mut self.entries).into(), std::mem::take(&mut self.lost))
+    }
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= MAX_ENTRY_BYTES {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_ENTRY_BYTES);
+    format!("{}… [{} of {} bytes]", &text[..end], end, text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_entries_give_way_and_the_loss_is_counted_once() {
+        let mut log = PageLog::default();
+        for n in 0..MAX_ENTRIES + 3 {
+            log.push("log", &n.to_string());
+        }
+        let (entries, lost) = log.take();
+        assert_eq!((entries.len(), lost, entries[0].text.as_str()), (MAX_ENTRIES, 3, "3"));
+        assert_eq!(log.take(), (vec![], 0));
+    }
+
+    #[test]
+    fn a_long_entry_is_cut_between_characters_and_says_so() {
+        let mut log = PageLog::default();
+        log.push("error", &"é".repeat(MAX_ENTRY_BYTES));
+        let text = &log.take().0[0].text;
+        assert!(text.len() < MAX_ENTRY_BYTES + 64 && text.ends_with("… [8192 of 16384 bytes]"), "{}", &text[text.len() - 40..]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Which addresses a tool may send a page to. An allow-list, because `chrome://settings` in a context crashes the
+//! whole browser and `view-source:file:///…` passes deny-lists (FACTS §1). Read by the same rules as browsers read them,
+//! and what was checked is what is used.
+
+use tabmux_core::{Code, Fault};
+use url::Url;
+
+use crate::visible;
+
+const WAY_OUT: &str = "Use http, https, data, blob or about:blank.";
+
+/// The address in its normal form, if a page may go there.
+pub fn allowed_url(address: &str) -> Result<String, Fault> {
+    let Ok(url) = Url::parse(address) else { return Err(no_url(address)) };
+    let allowed = match url.scheme() {
+        "http" | "https" | "data" => true,
+        "about" => url.path() == "blank",
+        "blob" => ["http://", "https://", "null/"].iter().any(|origin| url.path().starts_with(origin)),
+        scheme if is_host(scheme) => return Err(no_url(address)),
+        _ => false,
+    };
+    if allowed {
+        return Ok(url.into());
+    }
+    let scheme = visible::line(url.scheme());
+    let message = format!("Pages may not go to {scheme}: addresses: \"{}\".", visible::line(address));
+    Err(Fault::new(Code::PolicyDenied, message, WAY_OUT))
+}
+
+/// `localhost:8080` reads as scheme and path; no scheme in use looks like a host.
+fn is_host(scheme: &str) -> bool {
+    scheme == "localhost" || scheme.contains('.')
+}
+
+fn no_url(address: &str) -> Fault {
+    let message = format!("\"{}\" is not a whole URL.", visible::line(address));
+    Fault::new(Code::BadArgument, message, "Write it with its scheme, for example https://example.com/.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn web_addresses_come_back_in_their_normal_form() {
+        let cases = [
+            ("https://Example.com", "https://example.com/"),
+            ("http://127.0.0.1:8080/a b", "http://127.0.0.1:8080/a%20b"),
+            (" about:blank ", "about:blank"),
+            ("data:text/html,hi", "data:text/html,hi"),
+            ("blob:https://a.test/1-2", "blob:https://a.test/1-2"),
+        ];
+        for (address, normal) in cases {
+            assert_eq!(allowed_url(address), Ok(normal.to_owned()));
+        }
+    }
+
+    #[test]
+    fn other_schemes_are_denied_however_they_are_written() {
+        let addresses = [
+            "chrome://settings",
+            "CHROME://settings",
+            "edge://flags",
+            "devtools://devtools",
+            "file:///etc/passwd",
+            "view-source:file:///etc/passwd",
+            "java\nscript:alert(1)",
+            "about:srcdoc",
+            "blob:chrome://settings/1",
+            "\u{0}chrome://settings",
+        ];
+        for address in addresses {
+            let fault = allowed_url(address).unwrap_err();
+            assert_eq!(fault.code, Code::PolicyDenied, "{fault}");
+        }
+        insta::assert_snapshot!(allowed_url("chrome://settings").unwrap_err(), @r#"[policy_denied] Pages may not go to chrome: addresses: "chrome://settings". Use http, https, data, blob or about:blank."#);
+    }
+
+    #[test]
+    fn an_address_without_its_scheme_says_how_to_write_it() {
+        for address in ["example.com", "localhost:8080", "example.com:80/x", "", "/path", "http://"] {
+            assert_eq!(allowed_url(address).unwrap_err().code, Code::BadArgument, "{address}");
+        }
+        insta::assert_snapshot!(allowed_url("localhost:8080").unwrap_err(), @r#"[bad_argument] "localhost:8080" is not a whole URL. Write it with its scheme, for example https://example.com/."#);
+    }
+}

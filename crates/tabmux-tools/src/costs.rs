@@ -1,0 +1,46 @@
+//! What each tool costs the context of a model that is shown the list: tokens of its name, description and schema,
+//! counted with the o200k vocabulary. Counting needs 2 MB of vocabulary, so the numbers are generated and a test compares them.
+
+mod generated;
+
+/// The tokens one tool takes in a tool list.
+pub fn cost(name: &str) -> Option<usize> {
+    generated::COSTS.iter().find(|(known, _)| *known == name).map(|(_, tokens)| *tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{TABLE, Tool, cost, listing};
+
+    /// The most the whole list may cost. Others take 4,400 to 17,400 (FACTS §2).
+    const MAX_TOKENS: usize = 2500;
+
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/costs/generated.rs");
+
+    fn tokens(tool: &Tool) -> usize {
+        tiktoken_rs::o200k_base_singleton().encode_ordinary(&listing(tool).to_string()).len()
+    }
+
+    #[test]
+    fn the_costs_are_those_of_the_table() {
+        let mut file = "//! Tokens per tool. `TABMUX_BLESS=1 cargo test -p tabmux-tools costs` writes this file.\n\n".to_owned();
+        file += "pub(super) const COSTS: &[(&str, usize)] = &[\n";
+        for tool in TABLE {
+            file += &format!("    (\"{}\", {}),\n", tool.name, tokens(tool));
+        }
+        file += "];\n";
+        if std::env::var_os("TABMUX_BLESS").is_some() {
+            std::fs::write(FILE, &file).unwrap();
+        }
+        let written = std::fs::read_to_string(FILE).unwrap();
+        assert_eq!(written, file, "run `TABMUX_BLESS=1 cargo test -p tabmux-tools costs`");
+    }
+
+    #[test]
+    fn the_whole_list_stays_small() {
+        let total: usize = TABLE.iter().map(tokens).sum();
+        assert!(total <= MAX_TOKENS, "{total} tokens");
+        let told: usize = TABLE.iter().filter_map(|tool| cost(tool.name)).sum();
+        assert_eq!(told, total, "run `TABMUX_BLESS=1 cargo test -p tabmux-tools costs`");
+    }
+}

@@ -1,0 +1,65 @@
+//! What a caller can do with its sessions, and how it sees them. Who the caller is, only the implementor knows.
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+use tabmux_core::Fault;
+
+/// The daemon implements it for one caller at a time.
+#[async_trait]
+pub trait Desk: Send + Sync {
+    /// Makes a session, navigates it when a URL is given, and rolls back when that fails.
+    async fn open(&self, open: OpenSession) -> Result<SessionView, Fault>;
+    fn list(&self) -> SessionList;
+    fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
+    /// `None` = the current session.
+    async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault>;
+    async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenSession {
+    pub name: Option<String>,
+    pub url: Option<String>,
+    pub isolation: Option<tabmux_driver::Isolation>,
+    pub headless: Option<bool>,
+    pub from: Option<String>,
+}
+
+/// A session as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionView {
+    /// The name; for a caller without an identity, the uuid.
+    pub session_id: String,
+    pub id: String,
+    pub uuid: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub isolation: String,
+    /// `active` or `orphaned`.
+    pub state: String,
+    pub created_at: String,
+    pub age_s: u64,
+    pub tabs: usize,
+    #[serde(rename = "memory_kb", skip_serializing_if = "Option::is_none")]
+    pub memory_kb: Option<u64>,
+    pub capabilities: Value,
+    /// Said once, for example when the soft limit is reached (S0.19).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(rename = "tabId", skip_serializing_if = "Option::is_none")]
+    pub tab_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionList {
+    pub sessions: Vec<SessionView>,
+    pub current_session: Option<String>,
+    /// Why the list is empty for a caller without an identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}

@@ -1,0 +1,42 @@
+//! The pages of the session a call runs in, and nothing else: a tool cannot even name another session's page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use tabmux_core::{Fault, TabId};
+use tabmux_driver::Page;
+use tokio_util::sync::CancellationToken;
+
+#[async_trait]
+pub trait Pages: Send + Sync {
+    /// The page the call is for: the tab it named, else the session's current one; opens one where there is none.
+    async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
+    fn list(&self) -> Vec<PageView>;
+    /// Opens a page and makes it current.
+    async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
+    fn select(&self, which: &PageRef) -> Result<PageView, Fault>;
+    async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
+    /// Notes that the page went elsewhere, so that a restarted daemon knows.
+    fn moved(&self, tab: TabId);
+    /// Time left before the call's deadline.
+    fn time_left(&self) -> Duration;
+    fn cancelled(&self) -> CancellationToken;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageRef {
+    Index(usize),
+    Tab(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PageView {
+    pub page_idx: usize,
+    pub tab_id: String,
+    pub url: String,
+    pub title: String,
+    pub current: bool,
+}

@@ -1,0 +1,114 @@
+//! What a successful call gives back. Every text is bounded here, once, because clients refuse or drop large
+//! replies (1 MiB for one of them) and models pay for each word.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tabmux_core::{Fault, TabId};
+use tabmux_driver::{DriverError, Page};
+
+use crate::visible;
+
+/// The most text one reply carries; the note that says what was cut comes on top.
+pub const MAX_TEXT_BYTES: usize = 200_000;
+
+/// The most a page's own words may add to a fault.
+const MAX_FAULT_BYTES: usize = 4000;
+
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    pub content: Vec<Content>,
+    /// For programs: becomes part of `_meta["tabmux/result"]`.
+    pub result: Map<String, Value>,
+    /// Only where it holds the whole answer (lists), because some clients show it instead of the text.
+    pub structured: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Text(String),
+    Image { base64: String, mime: &'static str },
+}
+
+impl Reply {
+    /// A reply of one text, which must be safe to read already (`visible`).
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::Text(capped(text.into()))], ..Self::default() }
+    }
+
+    /// Adds something for programs.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.result.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Adds which tab the reply is about and where it is now (S2.26).
+    #[must_use]
+    pub fn about(self, tab: TabId, page: &Arc<dyn Page>) -> Self {
+        self.with("tabId", tab.to_string()).with("url", visible::line(&page.url())).with("title", visible::line(&page.title()))
+    }
+
+    #[must_use]
+    pub fn structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+}
+
+/// `https://a.test/ — "Title"`, as far as there is a title.
+pub(crate) fn place(url: &str, title: &str) -> String {
+    let url = visible::line(url);
+    if title.is_empty() { url } else { format!("{url} — \"{}\"", visible::line(title)) }
+}
+
+/// A driver's fault, in which the page may have a say: a thrown text, a dialog's text.
+pub(crate) fn failed(error: DriverError) -> Fault {
+    let fault = Fault::from(error);
+    Fault { message: shortened(visible::text(&fault.message)), ..fault }
+}
+
+fn shortened(mut message: String) -> String {
+    let whole = message.len();
+    if whole > MAX_FAULT_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_FAULT_BYTES));
+        message.push_str(&format!("… [{whole} bytes]."));
+    }
+    message
+}
+
+/// `1 tab`, `2 tabs`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+fn capped(mut text: String) -> String {
+    let whole = text.len();
+    if whole > MAX_TEXT_BYTES {
+        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+        text.truncate(end);
+        text.push_str(&format!("\n[Cut by tabmux: the first {end} of {whole} bytes. Ask for less to see the rest.]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_throws_is_bounded_and_visible_in_the_fault() {
+        let fault = failed(DriverError::ScriptFailed(format!("a\u{202e}{}", "é".repeat(10_000))));
+        assert!(fault.message.starts_with("The script failed: a\\u202eé"), "{fault}");
+        assert!(fault.message.len() < MAX_FAULT_BYTES + 40 && fault.message.ends_with("… [20027 bytes]."), "{fault}");
+    }
+
+    #[test]
+    fn a_reply_is_cut_between_characters_and_says_so() {
+        let Content::Text(text) = &Reply::text("é".repeat(150_000)).content[0] else { panic!("a text") };
+        assert!(text.ends_with("é\n[Cut by tabmux: the first 200000 of 300000 bytes. Ask for less to see the rest.]"));
+        assert!(text.len() < MAX_TEXT_BYTES + 100);
+        let whole = "x".repeat(MAX_TEXT_BYTES);
+        assert_eq!(Reply::text(whole.clone()).content, [Content::Text(whole)]);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a tool is: a line of the table, and the two places it can run. How a call gets there (ownership, queue,
+//! deadline) is the daemon's business and deliberately absent.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tabmux_core::Fault;
+
+use crate::{Arguments, Common, Desk, Pages, Reply};
+
+pub type ToolResult = Result<Reply, Fault>;
+
+/// One line of the table.
+pub struct Tool {
+    pub name: &'static str,
+    pub group: Group,
+    pub description: &'static str,
+    pub effect: Effect,
+    /// The JSON Schema of the tool's own arguments; `schema()` adds `sessionId`, `tabId` and `timeout`.
+    pub own_schema: fn() -> Value,
+    pub run: Run,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Sessions,
+    Pages,
+    See,
+    Act,
+    Many,
+    State,
+}
+
+/// Whether a call may be sent again when its outcome is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Sent twice, it does no harm and loses nothing.
+    Read,
+    Write,
+}
+
+/// Where a tool runs.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// At the caller's desk: about sessions, queues behind no page.
+    Desk(&'static dyn DeskTool),
+    /// In a session's queue, on its pages.
+    Page(&'static dyn PageTool),
+}
+
+/// A tool about sessions. `common.session` is its own `sessionId`.
+#[async_trait]
+pub trait DeskTool: Send + Sync {
+    async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult;
+}
+
+/// A tool that works on pages of one session. `common.tab` is the tab the call named.
+#[async_trait]
+pub trait PageTool: Send + Sync {
+    async fn run(&self, cx: &dyn Pages, common: &Common, args: Arguments) -> ToolResult;
+    /// `navigate` and `new_page` make a session when the caller has none (C8).
+    fn makes_session(&self) -> bool {
+        false
+    }
+    /// `handle_dialog` never queues: it is what a blocked call waits for.
+    fn skips_queue(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("effect", &self.effect).field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Desk(_) => "Desk",
+            Self::Page(_) => "Page",
+        })
+    }
+}

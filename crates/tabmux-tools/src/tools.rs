@@ -1,0 +1,16 @@
+//! One file per tool; `table.rs` puts them in order.
+
+pub(crate) mod close_all_sessions;
+pub(crate) mod close_page;
+pub(crate) mod close_session;
+pub(crate) mod console;
+pub(crate) mod evaluate;
+pub(crate) mod handle_dialog;
+pub(crate) mod list_pages;
+pub(crate) mod list_sessions;
+pub(crate) mod navigate;
+pub(crate) mod new_page;
+pub(crate) mod read_text;
+pub(crate) mod select_page;
+pub(crate) mod set_current_session;
+pub(crate) mod start_browser;

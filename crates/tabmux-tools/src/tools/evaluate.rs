@@ -1,0 +1,86 @@
+//! Runs a script in the page.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments::{of_page, own_schema};
+use crate::reply::failed;
+use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "evaluate",
+    group: Group::Act,
+    description: "Run JavaScript in the page; returns its value as JSON.",
+    effect: Effect::Write,
+    own_schema: own_schema::<Evaluate>,
+    run: Run::Page(&RunScript),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Evaluate {
+    /// Expression
+    script: String,
+}
+
+struct RunScript;
+
+#[async_trait]
+impl PageTool for RunScript {
+    async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
+        let args: Evaluate = of_page(&args)?;
+        let (tab, page) = cx.page().await?;
+        let before = page.url();
+        let value = page.evaluate(&args.script).await.map_err(failed)?;
+        if page.url() != before {
+            cx.moved(tab);
+        }
+        Ok(Reply::text(visible::text(&value.to_string())).about(tab, &page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tabmux_core::Code;
+
+    use crate::MAX_TEXT_BYTES;
+    use crate::testing::{TestPages, text};
+
+    #[tokio::test]
+    async fn the_value_comes_as_json() {
+        let pages = TestPages::new().await;
+        for value in [json!({ "a": [1, null] }), json!("x\n\u{202e}y"), json!(null)] {
+            let reply = pages.call("evaluate", json!({ "script": value.to_string() })).await.unwrap();
+            assert_eq!(serde_json::from_str::<Value>(text(&reply)).unwrap(), value);
+            assert!(!text(&reply).contains('\u{202e}'));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_script_that_fails_says_why() {
+        let pages = TestPages::new().await;
+        let fault = pages.call("evaluate", json!({ "script": "throw(\"no milk\")" })).await.unwrap_err();
+        insta::assert_snapshot!(fault, @"[bad_argument] The script failed: no milk. Correct the script, then evaluate again.");
+        let fault = pages.call("evaluate", json!({})).await.unwrap_err();
+        insta::assert_snapshot!(fault, @"[bad_argument] Argument script is missing. Give script: a string.");
+    }
+
+    #[tokio::test]
+    async fn a_huge_value_is_cut_and_says_so() {
+        let pages = TestPages::new().await;
+        let reply = pages.call("evaluate", json!({ "script": "\"x\".repeat(1000000)" })).await.unwrap();
+        assert!(text(&reply).len() < MAX_TEXT_BYTES + 200 && text(&reply).contains("the first 200000 of 1000002 bytes"));
+    }
+
+    #[tokio::test]
+    async fn a_crashed_page_says_how_to_bring_it_back() {
+        let pages = TestPages::new().await;
+        pages.call("evaluate", json!({ "script": "crash()" })).await.unwrap_err();
+        let fault = pages.call("evaluate", json!({ "script": "1" })).await.unwrap_err();
+        assert_eq!(fault.code, Code::TabCrashed);
+        pages.call("navigate", json!({ "reload": true })).await.unwrap();
+        assert_eq!(text(&pages.call("evaluate", json!({ "script": "1" })).await.unwrap()), "1");
+    }
+}

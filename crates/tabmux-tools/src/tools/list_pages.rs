@@ -1,0 +1,70 @@
+//! Lists the tabs of the session.
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use crate::arguments::{NoArguments, of_page, own_schema};
+use crate::reply::{counted, place};
+use crate::{Arguments, Common, Effect, Group, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "list_pages",
+    group: Group::Pages,
+    description: "List the session's tabs: pageIdx, tabId, URL, title.",
+    effect: Effect::Read,
+    own_schema: own_schema::<NoArguments>,
+    run: Run::Page(&List),
+};
+
+struct List;
+
+#[async_trait]
+impl PageTool for List {
+    async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
+        let NoArguments {} = of_page(&args)?;
+        let mut pages = cx.list();
+        let text = listed(&pages);
+        for page in &mut pages {
+            page.url = visible::line(&page.url);
+            page.title = visible::line(&page.title);
+        }
+        Ok(Reply::text(text).structured(json!({ "pages": pages })))
+    }
+}
+
+fn listed(pages: &[PageView]) -> String {
+    if pages.is_empty() {
+        return "No tabs. navigate or new_page opens one.".to_owned();
+    }
+    let mut text = counted(pages.len(), "tab");
+    for page in pages {
+        let current = if page.current { " (current)" } else { "" };
+        text += &format!("\n{} {} {}{current}", page.page_idx, page.tab_id, place(&page.url, &page.title));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::{TestPages, text};
+
+    #[tokio::test]
+    async fn the_tabs_are_listed_with_the_current_one_marked() {
+        let pages = TestPages::new().await;
+        let reply = pages.call("list_pages", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"No tabs. navigate or new_page opens one.");
+        pages.call("new_page", json!({ "url": "http://a.test/?title=A" })).await.unwrap();
+        pages.call("new_page", json!({})).await.unwrap();
+        let reply = pages.call("list_pages", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @r#"
+        2 tabs
+        0 t1 http://a.test/?title=A — "A"
+        1 t2 about:blank (current)
+        "#);
+        let first = json!({ "pageIdx": 0, "tabId": "t1", "url": "http://a.test/?title=A", "title": "A", "current": false });
+        let second = json!({ "pageIdx": 1, "tabId": "t2", "url": "about:blank", "title": "", "current": true });
+        assert_eq!(reply.structured, Some(json!({ "pages": [first, second] })));
+    }
+}

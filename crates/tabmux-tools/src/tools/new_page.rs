@@ -1,0 +1,80 @@
+//! Opens another tab in the session.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tabmux_driver::{DriverError, Navigation};
+
+use crate::arguments::{of_page, own_schema};
+use crate::reply::{failed, place};
+use crate::{Arguments, Common, Effect, Group, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "new_page",
+    group: Group::Pages,
+    description: "Open a tab and make it current. Starts a session if you have none.",
+    effect: Effect::Write,
+    own_schema: own_schema::<NewPage>,
+    run: Run::Page(&Open),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewPage {
+    /// Default: about:blank
+    url: Option<String>,
+}
+
+struct Open;
+
+#[async_trait]
+impl PageTool for Open {
+    /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it.
+    async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
+        let args: NewPage = of_page(&args)?;
+        let url = args.url.as_deref().map(address::allowed_url).transpose()?;
+        let (tab, page) = cx.open().await?;
+        if let Some(url) = &url {
+            let went = page.navigate(Navigation::To(url)).await;
+            if matches!(went, Err(DriverError::NavigationFailed(_))) {
+                // The failed navigation is the news, whatever closing says.
+                let _ = cx.close(&PageRef::Tab(tab.to_string())).await;
+            }
+            went.map_err(failed)?;
+            cx.moved(tab);
+        }
+        let text = format!("Opened tab {tab}: {}.", place(&page.url(), &page.title()));
+        Ok(Reply::text(text).about(tab, &page))
+    }
+
+    fn makes_session(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tabmux_core::Code;
+
+    use crate::testing::{TestPages, text};
+
+    #[tokio::test]
+    async fn a_tab_opens_blank_or_at_its_url_and_becomes_current() {
+        let pages = TestPages::new().await;
+        let reply = pages.call("new_page", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"Opened tab t1: about:blank.");
+        let reply = pages.call("new_page", json!({ "url": "http://a.test/?title=A" })).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @r#"Opened tab t2: http://a.test/?title=A — "A"."#);
+        assert_eq!(pages.tabs(), [("t1".to_owned(), false), ("t2".to_owned(), true)]);
+    }
+
+    #[tokio::test]
+    async fn a_tab_that_cannot_load_is_not_left_behind() {
+        let pages = TestPages::new().await;
+        for (url, code) in [("http://fail.test/", Code::NavigationFailed), ("chrome://x", Code::PolicyDenied)] {
+            assert_eq!(pages.call("new_page", json!({ "url": url })).await.unwrap_err().code, code);
+            assert_eq!(pages.tabs(), []);
+        }
+    }
+}
