@@ -22,7 +22,11 @@ pub(crate) fn out_of_date() -> Result<Vec<String>> {
 }
 
 fn generated() -> Result<Vec<(&'static str, String)>> {
-    Ok(vec![("docs/requirements.md", requirements::markdown()?), ("docs/errors.md", errors())])
+    Ok(vec![
+        ("docs/requirements.md", requirements::markdown()?),
+        ("docs/errors.md", errors()),
+        ("docs/tools.md", tabmux_tools::docs::markdown()),
+    ])
 }
 
 fn errors() -> String {

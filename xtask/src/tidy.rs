@@ -24,8 +24,10 @@ pub(crate) fn run() -> Result<()> {
 /// Everything that is not as it should be, one line each, beginning with the file.
 fn findings() -> Result<Vec<String>> {
     let mut findings = edges::check()?;
-    for file in workspace::files(&["rs"])? {
-        findings.extend(text::check_rust(&file));
+    let sources = workspace::files(&["rs"])?;
+    let test_modules = text::test_modules(&sources);
+    for file in &sources {
+        findings.extend(text::check_rust(file, &test_modules));
     }
     for file in workspace::files(&["rs", "md", "toml", "sh", "py", "mjs", "yml", "json", "tsv"])? {
         findings.extend(text::check_merge_markers(&file));

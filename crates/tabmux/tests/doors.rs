@@ -102,12 +102,17 @@ fn a_path_of_its_own_is_an_identity() {
 #[test]
 fn a_command_runs_for_its_instance_and_echoes_the_callers_id() {
     let (_lab, http) = lab_and_http();
-    let opened = command(&http, "inst-1", &json!({"name": "navigate", "payload": {"url": "https://one.test/"}, "originId": "mine-1"}));
+    let instance = http.initialize("/mcp");
+    let opened = command(&http, &instance, &json!({"name": "navigate", "payload": {"url": "https://one.test/"}, "originId": "mine-1"}));
     assert_eq!(opened.status, 200, "{opened:?}");
     let opened = opened.json();
-    assert_eq!((&opened["type"], &opened["originId"]), (&json!("response"), &json!("mine-1")), "{opened}");
-    assert!(opened["sessionId"].is_string(), "{opened}");
-    let here = command(&http, "inst-1", &json!({"name": "evaluate", "payload": {"script": "location.href"}})).json();
+    assert_eq!(
+        (&opened["type"], &opened["originId"], &opened["sessionId"]),
+        (&json!("response"), &json!("mine-1"), &json!(instance)),
+        "{opened}"
+    );
+    assert_eq!((&opened["data"]["success"], &opened["data"]["url"]), (&json!(true), &json!("https://one.test/")), "{opened}");
+    let here = command(&http, &instance, &json!({"name": "evaluate", "payload": {"script": "location.href"}})).json();
     assert!(here["data"].to_string().contains("https://one.test/"), "{here}");
     let wires = [&opened["wireId"], &here["wireId"]].map(|id| id.as_str().unwrap().to_owned());
     assert!(wires.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'), "{wires:?}");
@@ -118,8 +123,9 @@ fn a_command_runs_for_its_instance_and_echoes_the_callers_id() {
 #[test]
 fn a_command_for_an_unknown_session_is_404_and_reaches_nobody() {
     let (lab, http) = lab_and_http();
-    let answer = command(&http, "nobody", &json!({"name": "evaluate", "payload": {"script": "1", "sessionId": "ghost"}}));
+    let answer = command(&http, "nobody", &json!({"name": "navigate", "payload": {"url": "https://one.test/"}}));
     assert_eq!(answer.status, 404, "{answer:?}");
+    assert!(answer.body.contains("Session not connected"), "{answer:?}");
     assert_eq!(lab.status()["sessions"]["active"], 0);
 }
 
@@ -127,17 +133,16 @@ fn a_command_for_an_unknown_session_is_404_and_reaches_nobody() {
 #[test]
 fn a_command_for_anothers_tab_is_409_and_does_nothing() {
     let (_lab, http) = lab_and_http();
-    let open = |instance: &str| {
-        command(&http, instance, &json!({"name": "navigate", "payload": {"url": format!("https://{instance}.test/")}})).json()
-    };
-    let (one, _two) = (open("one"), open("two"));
-    let tab = one["tabId"].clone();
-    let tab = if tab.is_null() { one["data"]["tabId"].clone() } else { tab };
-    assert!(!tab.is_null(), "{one}");
-    let refused = command(&http, "two", &json!({"name": "navigate", "payload": {"url": "https://stolen.test/"}, "tabId": tab}));
+    let (one, two) = (http.initialize("/mcp"), http.initialize("/mcp"));
+    let open = |instance: &str, url: &str| command(&http, instance, &json!({"name": "navigate", "payload": {"url": url}})).json();
+    let opened = open(&one, "https://one.test/");
+    open(&two, "https://two.test/");
+    let tab = &opened["data"]["tabId"];
+    assert!(tab.is_u64(), "{opened}");
+    let refused = command(&http, &two, &json!({"name": "navigate", "payload": {"url": "https://stolen.test/"}, "tabId": tab}));
     assert_eq!(refused.status, 409, "{refused:?}");
     assert!(refused.body.contains("Tab owned by another session"), "{refused:?}");
-    let here = command(&http, "one", &json!({"name": "evaluate", "payload": {"script": "location.href"}})).json();
+    let here = command(&http, &one, &json!({"name": "evaluate", "payload": {"script": "location.href"}})).json();
     assert!(here.to_string().contains("https://one.test/"), "{here}");
 }
 

@@ -141,7 +141,6 @@ fn a_wrong_frame_gets_a_clear_error_and_the_connection_goes_on() {
     for (message, named) in [
         (json!({"type": "REGSITER", "id": "1"}), "REGSITER"),
         (json!({"type": "REQUEST", "id": "1", "sessionId": session}), "action"),
-        (json!({"type": "PING", "id": "1", "sessionId": session, "extra": 1}), "extra"),
         (json!({"type": "REQUEST", "id": "1", "sessionId": session, "action": "no_such_tool", "params": {}}), "no_such_tool"),
     ] {
         let answer = door.ask(&message);

@@ -1,5 +1,7 @@
 //! The shape of files: what each must begin with, how long it may be, and which words may not stand in it.
 
+use std::collections::BTreeSet;
+
 use crate::workspace::Source;
 
 const MAX_LINES: usize = 800;
@@ -15,10 +17,11 @@ const TODO: &str = concat!("to", "do!(");
 const UNWRAP: &str = concat!(".unw", "rap()");
 const EMPTY_NAMES: [&str; 3] = ["Manager", "Helper", "Utils"];
 
-pub(super) fn check_rust(file: &Source) -> Vec<String> {
+pub(super) fn check_rust(file: &Source, test_modules: &BTreeSet<String>) -> Vec<String> {
     let mut findings = Vec::new();
     let mut find = |line: usize, what: &str| findings.push(format!("{}:{line}: {what}", file.path));
-    if !file.text.starts_with("//!") {
+    let all_tests = file.path.contains("/tests/") || test_modules.contains(&file.path);
+    if !test_modules.contains(&file.path) && !file.text.starts_with("//!") {
         find(1, "begins without `//!`: say what this room is for");
     }
     let lines = file.text.lines().count();
@@ -28,7 +31,6 @@ pub(super) fn check_rust(file: &Source) -> Vec<String> {
     if is_empty_name(stem(&file.path)) {
         find(1, "the file's name says nothing; name it after its one type or verb");
     }
-    let all_tests = is_test_file(&file.path);
     let tests_from = file.text.lines().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(usize::MAX);
     for (at, line) in file.text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
@@ -58,8 +60,19 @@ pub(super) fn check_merge_markers(file: &Source) -> Vec<String> {
     marked.map(|(at, _)| format!("{}:{}: merge marker", file.path, at + 1)).collect()
 }
 
-fn is_test_file(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/benches/")
+/// The files of modules that are declared for tests only.
+pub(super) fn test_modules(files: &[Source]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for file in files {
+        let (directory, stem) = (file.path.rsplit_once('/').map_or("", |(directory, _)| directory), stem(&file.path));
+        let inside = if ["lib", "main", "mod"].contains(&stem) { directory.to_owned() } else { format!("{directory}/{stem}") };
+        let lines: Vec<_> = file.text.lines().map(str::trim).collect();
+        for pair in lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]") {
+            let name = pair[1].strip_suffix(';').and_then(|line| line.rsplit_once("mod ")).map(|(_, name)| name);
+            found.extend(name.map(|name| format!("{inside}/{name}.rs")));
+        }
+    }
+    found
 }
 
 fn may_sleep(path: &str) -> bool {
@@ -96,14 +109,14 @@ mod tests {
     use super::*;
 
     fn findings(path: &str, text: &str) -> usize {
-        check_rust(&Source { path: path.into(), text: format!("//! x\n{text}\n") }).len()
+        check_rust(&Source { path: path.into(), text: format!("//! x\n{text}\n") }, &BTreeSet::new()).len()
     }
 
     #[test]
     fn each_rule_finds_what_it_bans() {
         let source = "crates/a/src/b.rs";
         assert_eq!(findings(source, "fn fine() {}"), 0);
-        assert_eq!(check_rust(&Source { path: source.into(), text: "fn a() {}".into() }).len(), 1);
+        assert_eq!(check_rust(&Source { path: source.into(), text: "fn a() {}".into() }, &BTreeSet::new()).len(), 1);
         assert_eq!(findings(source, &"\n".repeat(MAX_LINES)), 1);
         assert_eq!(findings(source, &format!("{IGNORED}]")), 1);
         assert_eq!(findings(source, &format!("{TODO})")), 1);
@@ -115,6 +128,14 @@ mod tests {
         for sleep in SLEEPS {
             assert!(findings("crates/a/tests/b.rs", &format!("{sleep}x)")) == 1, "{sleep}");
         }
+    }
+
+    #[test]
+    fn a_module_declared_for_tests_is_a_test_file() {
+        let text = "//! x\n#[cfg(test)]\npub(crate) mod testing;\nmod plain;\n".to_owned();
+        let files = [Source { path: "crates/a/src/lib.rs".into(), text: text.clone() }, Source { path: "crates/a/src/b.rs".into(), text }];
+        let expected = ["crates/a/src/b/testing.rs", "crates/a/src/testing.rs"].map(str::to_owned);
+        assert_eq!(test_modules(&files), BTreeSet::from(expected));
     }
 
     #[test]
