@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
+use crate::outbox::LineSender;
 use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance};
 
 /// How many calls of one connection may be open at once. Each session's own queue is shorter.
@@ -45,8 +47,19 @@ pub struct Handler {
     caller: Caller,
     fixtures: Fixtures,
     open_calls: Arc<Semaphore>,
-    /// Set when the connection is lost, as opposed to a call being cancelled.
-    lost: CancellationToken,
+    /// The line connection: says whether it is lost, as opposed to a call being cancelled, and hears which calls have begun.
+    connection: Option<LineSender>,
+}
+
+/// Tells the connection that a call has begun, or never will.
+struct Beginning(Option<LineSender>);
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.call_begun();
+        }
+    }
 }
 
 /// Whether the MCP conformance suite's own tools, resources and prompts are there too. Tests only.
@@ -81,7 +94,7 @@ impl Handler {
 
     fn with_caller(dispatch: Arc<dyn Dispatch>, catalog: Catalog, caller: Caller) -> Self {
         let open_calls = Arc::new(Semaphore::new(MOST_OPEN_CALLS));
-        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, lost: CancellationToken::new() }
+        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, connection: None }
     }
 
     /// Lists only these tools on this endpoint (`--tools`). Every tool stays callable.
@@ -97,8 +110,8 @@ impl Handler {
         self
     }
 
-    pub(crate) fn on_connection(mut self, lost: CancellationToken) -> Self {
-        self.lost = lost;
+    pub(crate) fn on_connection(mut self, connection: LineSender) -> Self {
+        self.connection = Some(connection);
         self
     }
 
@@ -119,7 +132,7 @@ impl Handler {
     }
 
     /// Runs a call in a task of its own, so that a panic in it ends that call and not the answer.
-    async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> ToolAnswer {
+    async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>, beginning: Beginning) -> ToolAnswer {
         let Ok(permit) = self.open_calls.clone().try_acquire_owned() else {
             let message = format!("{MOST_OPEN_CALLS} calls of this client are already open.");
             return ToolAnswer {
@@ -131,7 +144,14 @@ impl Handler {
         let tool = call.tool.clone();
         let dispatch = self.dispatch.clone();
         let running = async move {
-            let answer = dispatch.call(call).await;
+            let mut calling = dispatch.call(call);
+            // What is decided at once is decided by the first poll; then the next call of this peer may come.
+            let begun = std::future::poll_fn(|context| Poll::Ready(calling.as_mut().poll(context))).await;
+            drop(beginning);
+            let answer = match begun {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => calling.await,
+            };
             drop(permit);
             answer
         };
@@ -139,7 +159,7 @@ impl Handler {
         let ended = tokio::select! {
             ended = &mut task => ended,
             () = context.ct.cancelled() => {
-                if !self.lost.is_cancelled() {
+                if !self.connection.as_ref().is_some_and(|connection| connection.lost_token().is_cancelled()) {
                     cancel.cancel();
                 }
                 task.await
@@ -198,8 +218,10 @@ impl ServerHandler for Handler {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        let beginning = Beginning(self.connection.clone());
         if self.catalog.get(&request.name).is_none() {
             if self.serves_fixtures() && conformance::has_tool(&request.name) {
+                drop(beginning);
                 return conformance::call_tool(request, context).await;
             }
             return Err(self.catalog.unknown(&request.name));
@@ -212,7 +234,7 @@ impl ServerHandler for Handler {
             args: request.arguments.unwrap_or_default(),
             cancel: CancellationToken::new(),
         };
-        Ok(answer::to_result(self.run(call, &context).await).into())
+        Ok(answer::to_result(self.run(call, &context, beginning).await).into())
     }
 
     async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
