@@ -6,7 +6,7 @@ use super::{Street, code};
 use crate::testing::eventually;
 
 fn call(id: u64, tool: &str, args: Value) -> Value {
-    json!({"id": id, "do": "call", "tool": tool, "args": args})
+    Value::from_iter([("id", id.into()), ("do", "call".into()), ("tool", tool.into()), ("args", args)])
 }
 
 #[tokio::test]
@@ -30,9 +30,21 @@ async fn the_operator_calls_lists_renames_and_kills() {
 async fn status_has_what_the_contract_names() {
     let street = Street::new();
     let status = street.cli().await.ask(json!({"id": 1, "do": "status"})).await["ok"].clone();
-    for key in
-        ["running", "version", "pid", "uptime_s", "socket", "listen", "extension", "browsers", "sessions", "clients", "calls", "counters", "memory_kb"]
-    {
+    for key in [
+        "running",
+        "version",
+        "pid",
+        "uptime_s",
+        "socket",
+        "listen",
+        "extension",
+        "browsers",
+        "sessions",
+        "clients",
+        "calls",
+        "counters",
+        "memory_kb",
+    ] {
         assert!(status.get(key).is_some(), "{key}: {status}");
     }
     assert_eq!((&status["listen"], &status["clients"]), (&json!(null), &json!(1)));
@@ -73,7 +85,7 @@ async fn an_interrupted_command_takes_its_call_along() {
     let hub = &street.house.hub;
     eventually("it runs", || hub.look(|registry| registry.counts().running) == 1).await;
     drop(cli);
-    eventually("it has ended", || hub.look(|registry| registry.counts().visits) == 0).await;
+    eventually("it has ended", || hub.look(tabmux_core::Registry::visits) == 0).await;
     assert_eq!(street.house.sessions(), 1);
 }
 
