@@ -133,17 +133,22 @@ impl Shim {
         }
     }
 
-    async fn run(mut self, stdin: impl AsyncRead + Unpin, mut stdout: impl AsyncWrite + Unpin, mut stop: Pin<Box<impl Future<Output = ()>>>) {
+    async fn run(
+        mut self,
+        stdin: impl AsyncRead + Unpin,
+        mut stdout: impl AsyncWrite + Unpin,
+        mut stop: Pin<Box<impl Future<Output = ()>>>,
+    ) {
         let mut stdin = LineReader::new(BufReader::new(stdin), MAX_FRAME_BYTES);
         self.join();
         loop {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
-                Event::FromClient(Ok(Line::Whole(line))) => self.from_client(line),
+                Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
                 Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
                     let id = glimpse::id_in_edges(&head, &tail).unwrap_or(Value::Null);
                     self.down.push_line(answer::too_long(&id, bytes));
                 }
-                Event::FromDaemon(Ok(Line::Whole(line))) => self.from_daemon(line),
+                Event::FromDaemon(Ok(Line::Whole(line))) => self.daemon_said(line),
                 Event::FromDaemon(Ok(Line::TooLong { bytes, head, tail })) => {
                     if let Some(id) = glimpse::id_in_edges(&head, &tail) {
                         self.ledger.settle(&id);
@@ -211,7 +216,7 @@ impl Shim {
         }
     }
 
-    fn from_client(&mut self, mut line: Vec<u8>) {
+    fn client_said(&mut self, mut line: Vec<u8>) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -237,7 +242,7 @@ impl Shim {
         }
     }
 
-    fn from_daemon(&mut self, mut line: Vec<u8>) {
+    fn daemon_said(&mut self, mut line: Vec<u8>) {
         if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
             return self.daemon_left(&line);
         }
@@ -253,7 +258,8 @@ impl Shim {
 
     fn join(&mut self) {
         let (starter, hello) = (Arc::clone(&self.starter), self.hello.clone());
-        self.link = Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
+        self.link =
+            Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
     }
 
     fn joined(&mut self, joined: Joined) {
