@@ -27,6 +27,12 @@ impl Identity {
     pub(crate) fn is_exclusive(&self) -> bool {
         matches!(self, Self::Secret(_))
     }
+
+    /// Whether many peers stand behind it, so that the end of one says nothing about its sessions: the operator's
+    /// windows and commands come and go, and strangers are told apart by nothing.
+    pub(crate) fn is_many(&self) -> bool {
+        matches!(self, Self::Operator | Self::Nobody)
+    }
 }
 
 impl fmt::Display for Identity {

@@ -3,11 +3,14 @@
 //! `Persist`. The caller drains both after every call, under the same lock.
 
 mod calls;
+mod check;
 mod clients;
 mod clock;
 mod find;
 mod sessions;
 mod tabs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -138,7 +141,7 @@ impl Registry {
             let live = Live { last_used: now, ..Live::default() };
             let id = session.id;
             let phase = session.phase;
-            let lost = matches!(session.owner, Identity::Secret(_));
+            let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
             self.sessions.insert(id, (session, live));
             if phase != crate::Phase::Closing {
                 self.enlist(id);
@@ -153,6 +156,8 @@ impl Registry {
         for (owner, agent, session) in currents {
             if self.live(session).is_some_and(|(record, _)| record.owner == owner) {
                 self.currents.entry(owner).or_default().push((agent, session));
+            } else {
+                self.persists.push(Persist::Current { owner, agent, session: None });
             }
         }
         self.note_emptiness(now);

@@ -13,6 +13,11 @@ impl Millis {
     pub(crate) fn since(self, earlier: Millis) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// A clock set to any length stays in the future.
+    pub(crate) fn plus(self, ms: u64) -> Millis {
+        Millis(self.0.saturating_add(ms))
+    }
 }
 
 /// What a session drives (S0.9).

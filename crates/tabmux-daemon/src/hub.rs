@@ -27,10 +27,11 @@ use crate::settings::{OnLost, Settings};
 use crate::store::{Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
+pub(crate) use desk::CallerDesk;
 
 /// See the module's first lines.
 #[derive(Debug)]
-pub struct Hub {
+pub(crate) struct Hub {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) browsers: Browsers,

@@ -1,8 +1,19 @@
 //! Joins clients, sessions and browsers: hub, session tasks, doors, lifecycle, journal. Browser verbs are deliberately absent.
 
+mod backend;
+mod browser;
+mod clock;
 pub mod http;
+mod hub;
 pub mod journal;
+mod lifecycle;
+mod record;
+pub mod rundir;
+mod session;
 pub mod settings;
+mod socket;
+mod store;
 pub mod tokens;
 
+pub use lifecycle::{Exit, Ready, run};
 pub use settings::Settings;

@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend::HubBackend;
-use crate::http::{Behind, HttpDoor, HttpSessionsTable};
+use crate::http::{Behind, Bounds, HttpDoor, HttpSessionsTable, ListenError};
 use crate::hub::{Doorway, Hub};
 use crate::rundir;
+use crate::settings::{Listen, OnConflict, Paths, Settings};
 use crate::socket::Door;
 use crate::tokens::Tokens;
-use crate::{Paths, Settings};
 
 /// How long a former daemon may take to end before its successor gives up; longer than its drain.
 const FORMER_DAEMON: Duration = Duration::from_secs(15);
@@ -177,27 +177,48 @@ async fn accept(mut socket: BoundSocket, door: Arc<Door>, connections: TaskTrack
 /// Opens the HTTP door. A taken port does not stop the daemon: its socket still serves (C2).
 async fn open_http(door: &Arc<Door>, tokens: Arc<Tokens>, catalog: Catalog) -> Option<HttpDoor> {
     let hub = &door.hub;
-    hub.settings.listen.addr?;
     let fixtures = if hub.settings.conformance_fixtures { Fixtures::Conformance } else { Fixtures::None };
     let backend = Arc::new(HubBackend::new(Arc::clone(hub)));
-    let mcp = tabmux_mcp::HttpDoor::new(Arc::new(Doorway(Arc::clone(hub))), catalog, fixtures, Arc::clone(&backend) as _, door.closing.clone());
-    let sessions = Arc::new(HttpSessionsTable::new(Arc::clone(&backend) as _));
+    let mcp =
+        tabmux_mcp::HttpDoor::new(Arc::new(Doorway(Arc::clone(hub))), catalog, fixtures, Arc::clone(&backend) as _, door.closing.clone());
+    let sessions = Arc::new(HttpSessionsTable::new(backend.remembered(), Arc::clone(&backend) as _));
     let mcp: crate::http::McpService = Arc::new(move |request| {
         let mcp = mcp.clone();
         Box::pin(async move { mcp.handle(request).await })
     });
     let behind = Behind { backend, tokens, sessions, mcp };
-    match HttpDoor::start(&hub.settings.listen, behind, door.closing.clone()).await {
+    match start_http(&hub.settings, behind, &door.closing).await {
         Ok(http) => {
-            // Set once, here.
-            drop(door.listen.set(http.addr));
-            Some(http)
+            for error in http.iter().flat_map(|http| &http.missing) {
+                tracing::warn!(%error, "one of listen.also is not served");
+            }
+            if let Some(http) = &http {
+                door.listen.get_or_init(|| http.addr);
+            }
+            http
         }
         Err(error) => {
             tracing::warn!(%error, "no HTTP door");
             None
         }
     }
+}
+
+/// With a port of the system's choice (`-L`), the former daemon's is taken again: HTTP clients keep their address.
+async fn start_http(settings: &Settings, behind: Behind, closing: &CancellationToken) -> Result<Option<HttpDoor>, ListenError> {
+    let memory = settings.paths.state_dir.join("http-port");
+    let former = std::fs::read_to_string(&memory).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    if let (Some(addr), Some(port)) = (settings.listen.addr.filter(|addr| addr.port() == 0), former) {
+        let again = Listen { addr: Some(SocketAddr::new(addr.ip(), port)), on_conflict: OnConflict::Refuse, ..settings.listen.clone() };
+        if let Ok(http) = HttpDoor::start(&again, behind.clone(), Bounds::default(), closing.clone()).await {
+            return Ok(http);
+        }
+    }
+    let http = HttpDoor::start(&settings.listen, behind, Bounds::default(), closing.clone()).await?;
+    if let Some(Err(error)) = http.as_ref().map(|http| std::fs::write(&memory, format!("{}\n", http.addr.port()))) {
+        tracing::warn!(%error, "the HTTP port could not be written down; after a crash it may be another");
+    }
+    Ok(http)
 }
 
 /// The tool table as the MCP door lists it.
@@ -220,7 +241,11 @@ fn write_pid(path: &Path) -> Result<(), Fault> {
         .map_err(|error| {
             drop(std::fs::remove_file(&temporary));
             let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::PolicyDenied };
-            Fault::new(code, format!("The pid file {} cannot be written: {error}.", path.display()), "Free some space, or set TABMUX_RUNTIME_DIR.")
+            Fault::new(
+                code,
+                format!("The pid file {} cannot be written: {error}.", path.display()),
+                "Free some space, or set TABMUX_RUNTIME_DIR.",
+            )
         })
 }
 

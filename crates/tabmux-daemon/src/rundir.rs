@@ -114,9 +114,33 @@ pub fn socket_address(path: &Path) -> io::Result<SocketAddress> {
 /// Takes the lock of the file at `path` and keeps it as long as the file is open. Lock files are never removed:
 /// a removed one could be held by one process and made anew by another.
 pub fn take_lock(path: &Path, wait: Duration) -> Result<File, LockError> {
+    lock_within(path, wait, File::try_lock, File::lock)
+}
+
+/// Waits until nobody holds the lock. Asks for a shared lock, so that two who wait do not take each other for the holder.
+pub fn await_free(path: &Path, wait: Duration) -> Result<(), LockError> {
+    lock_within(path, wait, File::try_lock_shared, File::lock_shared).map(drop)
+}
+
+/// Whether anybody holds the lock now.
+pub fn lock_state(path: &Path) -> Result<LockState, LockError> {
+    match await_free(path, Duration::ZERO) {
+        Ok(()) => Ok(LockState::Free),
+        Err(LockError::Held { .. }) => Ok(LockState::Held),
+        Err(LockError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(LockState::Free),
+        Err(error) => Err(error),
+    }
+}
+
+fn lock_within(
+    path: &Path,
+    wait: Duration,
+    try_lock: fn(&File) -> Result<(), TryLockError>,
+    lock: fn(&File) -> io::Result<()>,
+) -> Result<File, LockError> {
     let io = |source| LockError::Io { path: path.into(), source };
     let file = open_lock(path).map_err(io)?;
-    match file.try_lock() {
+    match try_lock(&file) {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) if wait.is_zero() => return Err(LockError::Held { path: path.into() }),
         Err(TryLockError::WouldBlock) => {}
@@ -125,28 +149,13 @@ pub fn take_lock(path: &Path, wait: Duration) -> Result<File, LockError> {
     // flock has no time limit of its own, so a thread waits; when it comes too late, the file is dropped and with it the lock.
     let (taken, waiting) = mpsc::sync_channel(0);
     let waiter = move || {
-        let outcome = file.lock().map(|()| file);
+        let outcome = lock(&file).map(|()| file);
         taken.send(outcome).ok();
     };
     std::thread::Builder::new().name("lock".into()).stack_size(64 * 1024).spawn(waiter).map_err(io)?;
     match waiting.recv_timeout(wait) {
         Ok(outcome) => outcome.map_err(io),
         Err(_) => Err(LockError::Held { path: path.into() }),
-    }
-}
-
-/// Whether anybody holds the lock now. Asks for a shared lock, so that two who ask do not take each other for the holder.
-pub fn lock_state(path: &Path) -> Result<LockState, LockError> {
-    let io = |source| LockError::Io { path: path.into(), source };
-    let file = match open_lock(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockState::Free),
-        Err(error) => return Err(io(error)),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(LockState::Free),
-        Err(TryLockError::WouldBlock) => Ok(LockState::Held),
-        Err(TryLockError::Error(source)) => Err(io(source)),
     }
 }
 

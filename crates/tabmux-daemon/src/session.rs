@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
 use tabmux_driver::ContextSpec;
-use tabmux_tools::{Arguments, PageTool, Reply};
+use tabmux_tools::{Arguments, Common, PageTool, Reply};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use world::World;
 pub(crate) struct Job {
     pub(crate) admitted: Admitted,
     pub(crate) tool: &'static dyn PageTool,
+    pub(crate) common: Common,
     pub(crate) args: Arguments,
     pub(crate) deadline: Instant,
     /// The caller no longer waits.

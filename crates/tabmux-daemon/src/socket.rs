@@ -103,7 +103,8 @@ impl Door {
 /// Only processes of our own user may come in (root is everybody's).
 fn check_peer(stream: &UnixStream) -> Result<(), Fault> {
     let own = rustix::process::geteuid().as_raw();
-    let peer = stream.peer_cred().map_err(|error| Fault::new(Code::Unauthorized, format!("The peer cannot be identified: {error}."), ""))?;
+    let peer =
+        stream.peer_cred().map_err(|error| Fault::new(Code::Unauthorized, format!("The peer cannot be identified: {error}."), ""))?;
     if peer.uid() == own || peer.uid() == 0 {
         return Ok(());
     }

@@ -117,6 +117,10 @@ impl Store {
         self.http.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn http_records(&self) -> Vec<HttpRecord> {
+        self.http().values().cloned().collect()
+    }
+
     pub(crate) fn http_record(&self, id: &str) -> Option<HttpRecord> {
         self.http().get(id).cloned()
     }

@@ -1,4 +1,5 @@
-//! The conformance fixtures on a free loopback port, for the official MCP conformance suite. Prints the port.
+//! The conformance fixtures on a free loopback port, for the official MCP conformance suite; prints the port.
+//! With `--stdio`, the same on stdin and stdout, for the SDKs' stdio clients.
 
 #![allow(clippy::print_stdout, reason = "the port is this program's result")]
 
@@ -14,7 +15,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use tabmux_core::{ClientId, Code, Fault};
-use tabmux_mcp::{Catalog, Dispatch, Fixtures, HttpCaller, HttpDoor, HttpSessions, SessionStoreError, ToolAnswer, ToolCall};
+use tabmux_mcp::{
+    Catalog, Dispatch, Fixtures, Handler, HttpCaller, HttpDoor, HttpSessions, SessionStoreError, ToolAnswer, ToolCall, open_lines,
+    serve_lines,
+};
+use tabmux_wire::lines::LineReader;
+use tokio::io::BufReader;
 use tokio_util::sync::CancellationToken;
 
 struct NoTools;
@@ -70,6 +76,13 @@ async fn serve(State(door): State<HttpDoor>, mut request: Request) -> Response {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let ct = CancellationToken::new();
+    if std::env::args().any(|argument| argument == "--stdio") {
+        let handler = Handler::new(Arc::new(NoTools), Catalog::new(Vec::new()), ClientId(0)).with_fixtures(Fixtures::Conformance);
+        let lines = LineReader::new(BufReader::new(tokio::io::stdin()), tabmux_wire::MAX_FRAME_BYTES);
+        let (transport, _sender) = open_lines(lines, tokio::io::stdout());
+        serve_lines(handler, transport, None, ct).await;
+        return Ok(());
+    }
     let door = HttpDoor::new(Arc::new(NoTools), Catalog::new(Vec::new()), Fixtures::Conformance, Arc::new(InMemory::default()), ct);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?.port());

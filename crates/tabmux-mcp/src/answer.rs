@@ -57,7 +57,7 @@ fn fit(mut result: CallToolResult) -> CallToolResult {
         missing.push("structuredContent".to_owned());
     }
     let excess = |result: &CallToolResult| (serialized_len(result) + NOTE_ROOM).saturating_sub(LARGEST_RESULT);
-    let text_bytes: usize = result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.len()).sum();
+    let text_bytes: usize = result.content.iter().filter_map(|block| block.as_text()).map(|text| written_len(&text.text)).sum();
     if excess(&result) > text_bytes {
         let before = result.content.len();
         result.content.retain(|block| !matches!(block, ContentBlock::Image(_)));
@@ -80,17 +80,37 @@ fn fit(mut result: CallToolResult) -> CallToolResult {
     result
 }
 
-/// Cuts up to `excess` bytes off the ends of the longest texts, and says how many it cut.
-fn cut_texts(blocks: &mut [ContentBlock], excess: usize) -> usize {
+/// Cuts what takes `excess` bytes in JSON off the ends of the longest texts, and says how many bytes of text it cut.
+fn cut_texts(blocks: &mut [ContentBlock], mut excess: usize) -> usize {
     let mut cut = 0;
-    while cut < excess {
+    while excess > 0 {
         let texts = blocks.iter_mut().filter_map(|block| if let ContentBlock::Text(text) = block { Some(&mut text.text) } else { None });
         let Some(longest) = texts.max_by_key(|text| text.len()).filter(|text| !text.is_empty()) else { break };
-        let keep = longest.floor_char_boundary(longest.len().saturating_sub(excess - cut));
+        let mut keep = longest.len();
+        for (at, letter) in longest.char_indices().rev() {
+            keep = at;
+            excess = excess.saturating_sub(written_letter_len(letter));
+            if excess == 0 {
+                break;
+            }
+        }
         cut += longest.len() - keep;
         longest.truncate(keep);
     }
     cut
+}
+
+/// How many bytes a text takes in JSON, without its quotes.
+fn written_len(text: &str) -> usize {
+    text.chars().map(written_letter_len).sum()
+}
+
+fn written_letter_len(letter: char) -> usize {
+    match letter {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
 }
 
 fn serialized_len(result: &CallToolResult) -> usize {
@@ -147,9 +167,10 @@ mod tests {
 
     #[test]
     fn an_over_large_text_is_cut_and_says_so() {
-        for letter in ["x", "é", "\u{1}"] {
+        for letter in ["x", "é", "\"", "\n", "\u{1}"] {
             let result = to_result(answer(vec![Content::Text("short".into()), Content::Text(letter.repeat(3 * 1024 * 1024))], None));
-            assert!(serialized_len(&result) <= LARGEST_RESULT, "{letter:?}");
+            let bytes = serialized_len(&result);
+            assert!(bytes <= LARGEST_RESULT && bytes > LARGEST_RESULT - 2 * NOTE_ROOM, "{letter:?}: {bytes}");
             let texts = texts(&result);
             assert_eq!(texts[0], "short");
             assert!(texts[1].starts_with(letter));

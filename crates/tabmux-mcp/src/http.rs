@@ -6,10 +6,13 @@ mod body;
 mod sessions;
 
 use std::convert::Infallible;
+use std::fmt::{self, Display};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
+use ::http_body::Body;
 use bytes::Bytes;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
@@ -34,6 +37,9 @@ pub type ResponseBody = BoxBody<Bytes, Infallible>;
 /// longer than any call. A forgotten session comes back from the store with its next request.
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 
+/// How many old-era sessions rmcp may have in memory; forgotten ones do not count.
+const MOST_SESSIONS: usize = 10_000;
+
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Seed 2's name for the same (S2.7).
 const INSTANCE_HEADER: &str = "x-instance-id";
@@ -50,8 +56,8 @@ pub struct HttpDoor {
     restoring: Arc<Mutex<()>>,
 }
 
-impl std::fmt::Debug for HttpDoor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for HttpDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpDoor").finish_non_exhaustive()
     }
 }
@@ -81,26 +87,41 @@ impl HttpDoor {
 
     /// Answers one request. Dropping the future, or the body of its answer, cancels a call of the new era; in the old
     /// era a lost connection is no cancel (2025-06-18, "Sending Messages to the Server").
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    pub fn handle<B>(&self, request: Request<B>) -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + '_>>
     where
-        B: ::http_body::Body + Send + 'static,
-        B::Error: std::fmt::Display,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        // Boxed, because rmcp's own future takes some 16 kB.
+        Box::pin(self.answer(request))
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
     {
         let (mut parts, body) = request.into_parts();
-        let mut bytes = Bytes::new();
-        let mut message = Value::Null;
-        if parts.method == Method::POST {
+        let (mut bytes, mut message) = (Bytes::new(), Value::Null);
+        // What is not declared to be JSON is left to rmcp to refuse (406, 415), unread.
+        if parts.method == Method::POST && body::is_json(&parts.headers) {
             let checked = body::collect(body).await.and_then(|bytes| check_body(&bytes).map(|message| (bytes, message)));
             match checked {
                 Ok(checked) => (bytes, message) = checked,
                 Err(refusal) => return *refusal,
             }
         }
+        if message["method"] == "initialize" && self.sessions.sessions.read().await.len() >= MOST_SESSIONS {
+            return *body::too_many_sessions(&message["id"]);
+        }
         take_instance_header(&mut parts, &message);
+        let method = parts.method.clone();
         let request = Request::from_parts(parts, Full::new(bytes));
         match old_era_session(&request, &message) {
             Some(id) => self.handle_in_session(&id, request).await,
-            None => self.service.handle(request).await,
+            None => goodbye_as_clients_expect(&method, self.service.handle(request).await),
         }
     }
 
@@ -147,9 +168,95 @@ fn old_era_session<B>(request: &Request<B>, message: &Value) -> Option<String> {
     header(SESSION_HEADER).map(str::to_owned)
 }
 
+/// rmcp answers a DELETE with 202, which Python's client reports as a failure; 200 and 204 are what it takes.
+fn goodbye_as_clients_expect(method: &Method, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
+}
+
 fn take_instance_header(parts: &mut ::http::request::Parts, message: &Value) {
     let instance: Option<HeaderValue> = parts.headers.get(INSTANCE_HEADER).cloned();
     if let (Some(instance), false, false) = (instance, parts.headers.contains_key(SESSION_HEADER), message["method"] == "initialize") {
         parts.headers.insert(SESSION_HEADER, instance);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HttpCaller, ToolAnswer, ToolCall};
+    use async_trait::async_trait;
+    use http_body_util::BodyExt;
+    use rmcp::transport::streamable_http_server::session::local::create_local_session;
+    use serde_json::json;
+    use tabmux_core::ClientId;
+
+    struct NoTools;
+
+    impl Dispatch for NoTools {
+        fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
+            unreachable!("nobody calls {}", call.tool)
+        }
+    }
+
+    /// Every id is known.
+    struct AllKnown;
+
+    #[async_trait]
+    impl HttpSessions for AllKnown {
+        async fn load(&self, _: &str) -> Result<Option<Value>, SessionStoreError> {
+            Ok(Some(json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } })))
+        }
+
+        async fn store(&self, _: &str, _: Value) -> Result<(), SessionStoreError> {
+            Ok(())
+        }
+
+        async fn delete(&self, _: &str) -> Result<(), SessionStoreError> {
+            Ok(())
+        }
+    }
+
+    fn door() -> HttpDoor {
+        HttpDoor::new(Arc::new(NoTools), Catalog::new(Vec::new()), Fixtures::None, Arc::new(AllKnown), CancellationToken::new())
+    }
+
+    /// What rmcp's map holds while a session is being forgotten: a handle without a worker.
+    async fn add_dying_session(door: &HttpDoor, id: &str) {
+        let (handle, worker) = create_local_session(id, door.sessions.session_config.clone());
+        drop(worker);
+        door.sessions.sessions.write().await.insert(id.into(), handle);
+    }
+
+    fn post(id: Option<&str>, message: &Value) -> Request<Full<Bytes>> {
+        let mut request = Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+        request = request.header("accept", "application/json, text/event-stream");
+        if let Some(id) = id {
+            request = request.header(SESSION_HEADER, id);
+        }
+        request.extension(HttpCaller { client: ClientId(1) }).body(Full::new(message.to_string().into())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_that_meets_a_session_being_forgotten_is_served_all_the_same() {
+        let door = door();
+        add_dying_session(&door, "a").await;
+        let response = door.handle(post(Some("a"), &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("\"tools\":[]"), "{body:?}");
+    }
+
+    #[tokio::test]
+    async fn initialising_without_end_is_refused_with_its_code() {
+        let door = door();
+        for number in 0..MOST_SESSIONS {
+            add_dying_session(&door, &number.to_string()).await;
+        }
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+        let response = door.handle(post(None, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     }
 }

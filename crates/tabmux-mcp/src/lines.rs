@@ -147,7 +147,7 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
     }
 
     /// Lets a message in under our own id. `None` means that there is nothing to do.
-    fn admit(&mut self, message: ClientJsonRpcMessage) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
+    fn admit(&mut self, message: ClientJsonRpcMessage) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
         match message {
             ClientJsonRpcMessage::Request(mut request) => {
                 self.check_handshake(&request.request, &request.id)?;
@@ -170,7 +170,7 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
 
     /// Before `initialize` only requests that carry their own protocol version are served (2026-07-28), `ping` and
     /// `server/discover`.
-    fn check_handshake(&mut self, request: &ClientRequest, id: &RequestId) -> Result<(), Refusal> {
+    fn check_handshake(&mut self, request: &ClientRequest, id: &RequestId) -> Result<(), Box<Refusal>> {
         match request {
             ClientRequest::InitializeRequest(_) => self.handshake = Handshake::Done,
             ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => {}
@@ -201,10 +201,10 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
             ServerJsonRpcMessage::Error(error) => error.id.as_mut(),
             _ => None,
         };
-        if let Some(id) = id {
-            if let Some(theirs) = self.ids.close(id) {
-                *id = theirs;
-            }
+        if let Some(id) = id
+            && let Some(theirs) = self.ids.close(id)
+        {
+            *id = theirs;
         }
         let sent = serde_json::to_string(&message).map_err(|_| Lost).and_then(|line| self.sender.send_line(line));
         std::future::ready(sent)

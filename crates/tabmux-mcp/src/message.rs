@@ -1,7 +1,7 @@
 //! One JSON-RPC message from a stranger, read strictly, and the refusal that answers what is none. rmcp alone
 //! would end the connection, answer 415 or say nothing. What a message asks for is deliberately absent.
 
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetMeta};
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 
@@ -12,6 +12,9 @@ pub(crate) const INVALID_PARAMS: i32 = -32602;
 
 /// An id is echoed in every answer, so it may not be long.
 const LONGEST_ID: usize = 1024;
+
+/// How far from either end an id is looked for in what cannot be parsed. The search is not linear, so it is short.
+const EDGE_BYTES: usize = 512;
 
 /// Methods whose parameters rmcp knows. It takes one of these with other parameters for a custom method.
 const TYPED_METHODS: [&str; 6] = ["initialize", "tools/call", "tools/list", "server/discover", "prompts/get", "resources/read"];
@@ -25,11 +28,12 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(id: Value, number: i32, fault: Fault) -> Self {
-        Self { id, number, fault }
+    /// Boxed, because it is the rare case.
+    pub(crate) fn new(id: Value, number: i32, fault: Fault) -> Box<Self> {
+        Box::new(Self { id, number, fault })
     }
 
-    pub(crate) fn too_large(id: Value, bytes: u64, limit: usize) -> Self {
+    pub(crate) fn too_large(id: Value, bytes: u64, limit: usize) -> Box<Self> {
         let message = format!("The message has {bytes} bytes; the limit is {limit}.");
         Self::new(
             id,
@@ -38,7 +42,7 @@ impl Refusal {
         )
     }
 
-    fn invalid(id: Value, message: impl Into<String>) -> Self {
+    fn invalid(id: Value, message: impl Into<String>) -> Box<Self> {
         Self::new(id, INVALID_REQUEST, Fault::new(Code::BadArgument, message, "Send a JSON-RPC 2.0 message."))
     }
 
@@ -51,16 +55,17 @@ impl Refusal {
 }
 
 /// Reads JSON: UTF-8, bounded depth, no key twice.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Box<Refusal>> {
     tabmux_wire::strict::parse(bytes).map_err(|fault| {
         // A key that stands twice is still JSON: the id can be read. Else only a look at both ends can find it.
         let lenient = serde_json::from_slice::<Value>(bytes).ok().and_then(|value| value.get("id").filter(|id| is_id(id)).cloned());
-        Refusal::new(lenient.unwrap_or_else(|| find_id(bytes, bytes)), PARSE_ERROR, fault)
+        let (head, tail) = (&bytes[..bytes.len().min(EDGE_BYTES)], &bytes[bytes.len().saturating_sub(EDGE_BYTES)..]);
+        Refusal::new(lenient.unwrap_or_else(|| find_id(head, tail)), PARSE_ERROR, fault)
     })
 }
 
 /// Turns a JSON value into a message.
-pub(crate) fn read(value: Value) -> Result<ClientJsonRpcMessage, Refusal> {
+pub(crate) fn read(value: Value) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
     let Some(object) = value.as_object() else {
         return Err(Refusal::invalid(Value::Null, "The message is no JSON object."));
     };
@@ -86,10 +91,12 @@ pub(crate) fn read(value: Value) -> Result<ClientJsonRpcMessage, Refusal> {
 }
 
 fn is_misread(request: &ClientRequest, method: &str) -> bool {
-    matches!(request, ClientRequest::CustomRequest(_)) && TYPED_METHODS.contains(&method)
+    // The new era has no `initialize`: there it is an unknown method, whatever its parameters.
+    let is_gone = method == "initialize" && request.get_meta().protocol_version().is_some();
+    matches!(request, ClientRequest::CustomRequest(_)) && TYPED_METHODS.contains(&method) && !is_gone
 }
 
-fn bad_params(id: Value, method: &str) -> Refusal {
+fn bad_params(id: Value, method: &str) -> Box<Refusal> {
     let expected = match method {
         "tools/call" => "params has a string \"name\" and, if any, an object \"arguments\"",
         "initialize" => "params has \"protocolVersion\", \"capabilities\" and \"clientInfo\" with \"name\" and \"version\"",
@@ -119,10 +126,9 @@ fn id_in_head(head: &[u8]) -> Option<Value> {
         match head[at] {
             b'"' => {
                 let end = string_end(head, at)?;
-                if depth == 1 && &head[at..end] == b"\"id\"" {
-                    if let Some((id, _)) = value_after_colon(&head[end..]) {
-                        return is_id(&id).then_some(id);
-                    }
+                let is_key = depth == 1 && &head[at..end] == b"\"id\"";
+                if let Some((id, _)) = is_key.then(|| value_after_colon(&head[end..])).flatten() {
+                    return is_id(&id).then_some(id);
                 }
                 at = end;
                 continue;
@@ -140,15 +146,12 @@ fn id_in_head(head: &[u8]) -> Option<Value> {
 /// so a bare `"id":` is always a key.
 fn id_in_tail(tail: &[u8]) -> Option<Value> {
     let keys = (0..tail.len()).rev().filter(|at| tail[*at..].starts_with(b"\"id\"") && (*at == 0 || tail[at - 1] != b'\\'));
-    for at in keys {
+    let mut ids = keys.filter_map(|at| {
         let after_key = &tail[at + 4..];
-        if let Some((id, used)) = value_after_colon(after_key) {
-            if is_id(&id) && ends_the_object(&after_key[used..]) {
-                return Some(id);
-            }
-        }
-    }
-    None
+        let (id, used) = value_after_colon(after_key)?;
+        (is_id(&id) && ends_the_object(&after_key[used..])).then_some(id)
+    });
+    ids.next()
 }
 
 /// Whether the rest closes one object, the outermost, and nothing comes after it.
@@ -201,7 +204,7 @@ fn value_after_colon(text: &[u8]) -> Option<(Value, usize)> {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> Refusal {
+    fn refused(text: &str) -> Box<Refusal> {
         match parse(text.as_bytes()).and_then(read) {
             Ok(message) => panic!("read {text} as {message:?}"),
             Err(refusal) => refusal,
@@ -243,7 +246,7 @@ mod tests {
         for text in [
             r#"{"jsonrpc":"2.0","id":0,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"a","arguments":null}}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/whatever","params":[1]}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/whatever","params":{"a":[1]}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"x/unknown","params":{}}"#,

@@ -63,8 +63,6 @@ impl LineSender {
         let backlog = self.shared.backlog.fetch_add(line.len(), Ordering::AcqRel) + line.len();
         if backlog > LARGEST_BACKLOG_BYTES {
             self.shared.lost.cancel();
-        }
-        if self.shared.lost.is_cancelled() && backlog > LARGEST_BACKLOG_BYTES {
             return Err(Lost);
         }
         self.queue.send(Outgoing::Line(line)).map_err(|_| Lost)
@@ -109,18 +107,18 @@ impl Drop for Writer {
     }
 }
 
-/// How many queued lines go into one write.
-const LINES_AT_ONCE: usize = 64;
+/// Short lines go out together, up to about this many bytes in one write.
+const WRITE_BYTES: usize = 64 * 1024;
 
 async fn write_all<W: AsyncWrite + Unpin>(mut target: W, mut lines: mpsc::UnboundedReceiver<Outgoing>, shared: Arc<Shared>) {
-    let mut batch = Vec::with_capacity(LINES_AT_ONCE);
-    while lines.recv_many(&mut batch, LINES_AT_ONCE).await > 0 {
-        let mut bytes = Vec::new();
+    while let Some(Outgoing::Line(line)) = lines.recv().await {
+        let mut bytes = line.into_bytes();
         let mut ends = false;
-        for outgoing in batch.drain(..) {
-            match outgoing {
-                Outgoing::Line(line) => bytes.extend_from_slice(line.as_bytes()),
-                Outgoing::End => ends = true,
+        while bytes.len() < WRITE_BYTES && !ends {
+            match lines.try_recv() {
+                Ok(Outgoing::Line(line)) => bytes.extend_from_slice(line.as_bytes()),
+                Ok(Outgoing::End) => ends = true,
+                Err(_) => break,
             }
         }
         if write_steadily(&mut target, &bytes, &shared).await.is_err() {
@@ -150,4 +148,36 @@ async fn write_steadily<W: AsyncWrite + Unpin>(target: &mut W, mut bytes: &[u8],
         }
     }
     target.flush().await.map_err(|_| Lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    #[tokio::test]
+    async fn a_peer_that_lets_too_much_pile_up_is_lost_and_the_rest_is_not_kept() {
+        let (theirs, _unread) = tokio::io::duplex(1024);
+        let (sender, _writer) = start(theirs);
+        let line = "x".repeat(1024 * 1024 - 1);
+        let sent = (0..100).take_while(|_| sender.send_line(line.clone()).is_ok()).count();
+        assert_eq!(sent, LARGEST_BACKLOG_BYTES / (1024 * 1024));
+        tokio::time::timeout(Duration::from_secs(5), sender.lost()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_peer_with_a_short_backlog_keeps_its_connection() {
+        let (theirs, mut ours) = tokio::io::duplex(1024);
+        let (sender, mut writer) = start(theirs);
+        sender.send_line("x".repeat(100_000)).unwrap();
+        tokio::time::sleep(STALL * 10).await;
+        assert!(!sender.lost_token().is_cancelled());
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            ours.read_to_end(&mut all).await.map(|_| all.len())
+        });
+        writer.finish(&sender).await;
+        assert_eq!(reading.await.unwrap().unwrap(), 100_001);
+        assert_eq!(sender.send_line("late".into()), Err(Lost));
+    }
 }

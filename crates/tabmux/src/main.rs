@@ -1,2 +1,5 @@
-//! The command line and the stdio shim.
-fn main() {}
+//! The program. Everything is in the library beside it, where tests reach it.
+
+fn main() -> std::process::ExitCode {
+    tabmux::main()
+}

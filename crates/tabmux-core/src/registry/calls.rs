@@ -62,6 +62,11 @@ impl Registry {
             Lane::Beside => live.beside += 1,
         }
         live.last_used = now;
+        // An owner that reaches an orphan has no connection to lose (one with a connection took it back before
+        // this), so from now on only the idle clock ends the session. The operator looking in changes nothing.
+        if session.owner == identity {
+            live.orphan = None;
+        }
         self.next_call += 1;
         self.calls.insert(call.0, id);
         Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead })
@@ -98,13 +103,13 @@ impl Registry {
             }
             live.last_used = now;
         }
-        self.note_emptiness(now);
         true
     }
 
     /// Ends every call of a session that is closing.
     pub(super) fn end_calls(&mut self, id: SessionId, fault: &Fault) {
-        let ended: Vec<u64> = self.calls.iter().filter(|(_, session)| **session == id).map(|(call, _)| *call).collect();
+        let mut ended: Vec<u64> = self.calls.iter().filter(|(_, session)| **session == id).map(|(call, _)| *call).collect();
+        ended.sort_unstable();
         for call in ended {
             self.calls.remove(&call);
             self.effects.push(Effect::EndCall { call: CallId(call), fault: fault.clone() });

@@ -20,15 +20,14 @@ impl Registry {
     pub fn detach(&mut self, client: ClientId, leave: Leave, now: Millis) {
         let Some(Client { identity, link }) = self.clients.remove(&client) else { return };
         self.cancel_waiting_of(client);
-        let drove = !identity.is_exclusive() || self.holders.get(&identity) == Some(&client);
-        if self.holders.get(&identity) == Some(&client) {
+        let drove = !identity.is_many() && self.holders.get(&identity).is_none_or(|holder| *holder == client);
+        if drove {
             self.holders.remove(&identity);
         }
-        let others = self.clients.values().any(|other| other.identity == identity && other.link == Link::Connection);
-        match leave {
-            Leave::Goodbye if drove => self.end_all_of(&identity, Ended::Goodbye),
-            Leave::Lost if drove && link == Link::Connection && (identity.is_exclusive() || !others) => self.lose(&identity, now),
-            Leave::Goodbye | Leave::Lost => {}
+        match (leave, link) {
+            (Leave::Goodbye, _) if drove => self.end_all_of(&identity, Ended::Goodbye),
+            (Leave::Lost, Link::Connection) if drove => self.lose(&identity, now),
+            (Leave::Goodbye | Leave::Lost, _) => {}
         }
         self.forget_unused(&identity);
         self.note_emptiness(now);
@@ -37,6 +36,11 @@ impl Registry {
     /// The identity behind a client.
     pub fn identity(&self, client: ClientId) -> Option<&Identity> {
         self.clients.get(&client).map(|client| &client.identity)
+    }
+
+    /// Whether a client may act at all, for calls that need no session (`list_sessions`).
+    pub fn authorize(&mut self, client: ClientId, now: Millis) -> Result<(), Fault> {
+        self.acting(client, now).map(|_| ())
     }
 
     /// The identity a client may act as now. A second live connection with the same secret may not (contract:
@@ -60,10 +64,10 @@ impl Registry {
     }
 
     fn take_back(&mut self, identity: &Identity, client: ClientId, now: Millis) {
-        if identity.is_exclusive() && self.holders.contains_key(identity) {
-            return;
-        }
         if identity.is_exclusive() {
+            if self.holders.contains_key(identity) {
+                return;
+            }
             self.holders.insert(identity.clone(), client);
         }
         for id in self.owned_by(identity) {
@@ -76,21 +80,29 @@ impl Registry {
         }
     }
 
+    /// A connection of this identity is gone. Another one that lives keeps the sessions; where only one may
+    /// drive, the oldest of those that waited does so from now on.
     fn lose(&mut self, identity: &Identity, now: Millis) {
-        match self.rules.on_lost {
-            OnLost::Close => self.end_all_of(identity, Ended::Lost),
-            OnLost::Keep => {}
-            OnLost::Grace => {
-                let owned: Vec<SessionId> = self.owned_by(identity);
-                for id in owned {
-                    self.orphan(id, now);
-                }
+        let heirs = self.clients.iter().filter(|(_, other)| other.identity == *identity && other.link == Link::Connection);
+        match (heirs.map(|(id, _)| *id).min(), self.rules.on_lost) {
+            (Some(heir), _) if identity.is_exclusive() => {
+                self.orphan_all_of(identity, now);
+                self.take_back(identity, heir, now);
             }
+            (Some(_), _) | (None, OnLost::Keep) => {}
+            (None, OnLost::Close) => self.end_all_of(identity, Ended::Lost),
+            (None, OnLost::Grace) => self.orphan_all_of(identity, now),
+        }
+    }
+
+    fn orphan_all_of(&mut self, identity: &Identity, now: Millis) {
+        for id in self.owned_by(identity) {
+            self.orphan(id, now);
         }
     }
 
     pub(super) fn orphan(&mut self, id: SessionId, now: Millis) {
-        let until = self.rules.orphan_grace_ms.map(|grace| Millis(now.0 + grace));
+        let until = self.rules.orphan_grace_ms.map(|grace| now.plus(grace));
         if let Some((_, live)) = self.live_mut(id) {
             live.orphan = Some(Orphan { until });
         }

@@ -24,24 +24,22 @@ impl Registry {
     /// When the next thing is due.
     pub fn next_due(&self) -> Option<Millis> {
         let sessions = self.open_sessions().filter_map(|(_, live)| self.due(live).map(|(at, _)| at));
-        let exit =
-            self.empty_since.filter(|_| !self.exiting).zip(self.rules.exit_when_empty_ms).map(|(since, limit)| Millis(since.0 + limit));
+        let exit = self.empty_since.filter(|_| !self.exiting).zip(self.rules.exit_when_empty_ms).map(|(since, limit)| since.plus(limit));
         sessions.chain(exit).min()
     }
 
     /// When a session ends by itself, and why. One with a call or a viewer is never idle (C1).
     fn due(&self, live: &crate::session::Live) -> Option<(Millis, Ended)> {
         let lost = live.orphan.and_then(|orphan| orphan.until).map(|until| (until, Ended::Lost));
-        let idle = self.rules.session_idle_ms.filter(|_| !live.busy()).map(|idle| (Millis(live.last_used.0 + idle), Ended::Idle));
+        let idle = self.rules.session_idle_ms.filter(|_| !live.busy()).map(|idle| (live.last_used.plus(idle), Ended::Idle));
         match (lost, idle) {
             (Some(lost), Some(idle)) => Some(if idle.0 < lost.0 { idle } else { lost }),
             (lost, idle) => lost.or(idle),
         }
     }
 
-    /// Remembers since when there is nothing to serve: no session, none being closed, no call (S1.10).
+    /// Remembers since when there is nothing to serve: no session and none being closed, hence no call (S1.10).
     pub(super) fn note_emptiness(&mut self, now: Millis) {
-        let empty = self.sessions.is_empty() && self.calls.is_empty();
-        self.empty_since = if empty { self.empty_since.or(Some(now)) } else { None };
+        self.empty_since = if self.sessions.is_empty() { self.empty_since.or(Some(now)) } else { None };
     }
 }

@@ -3,6 +3,9 @@
 use super::Registry;
 use crate::{Caller, Code, Fault, Identity, SessionId, Uuid};
 
+/// How many of a caller's sessions an answer lists.
+const NAMES_SHOWN: usize = 20;
+
 /// Whether the session was named by the caller or picked for it (S0.23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Picked {
@@ -22,16 +25,23 @@ impl Registry {
     fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
         let own = self.owned.get(identity).and_then(|handles| handles.get(text)).copied();
         let found = match identity {
-            Identity::Nobody => own,
+            Identity::Nobody => self.by_uuid(text).filter(|id| self.is_owner(*id, identity)),
             Identity::Operator => own.or_else(|| self.by_id(text)).or_else(|| self.anybodys(text)),
-            _ => own.or_else(|| self.by_id(text).filter(|id| self.live(*id).is_some_and(|(session, _)| session.owner == *identity))),
+            _ => own.or_else(|| self.by_id(text).filter(|id| self.is_owner(*id, identity))),
         };
         found.ok_or_else(|| not_found(text))
     }
 
     fn by_id(&self, text: &str) -> Option<SessionId> {
-        let by_uuid = text.parse::<Uuid>().ok().and_then(|uuid| self.uuids.get(&uuid)).copied();
-        by_uuid.or_else(|| text.parse().ok()).filter(|id| self.live(*id).is_some())
+        self.by_uuid(text).or_else(|| text.parse().ok().filter(|id| self.live(*id).is_some()))
+    }
+
+    fn by_uuid(&self, text: &str) -> Option<SessionId> {
+        text.parse::<Uuid>().ok().and_then(|uuid| self.uuids.get(&uuid)).copied()
+    }
+
+    fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
+        self.live(id).is_some_and(|(session, _)| session.owner == *identity)
     }
 
     /// The operator may also name anybody's session by its name, where only one has it (C9).
@@ -48,8 +58,9 @@ impl Registry {
         match self.owned.get(identity).filter(|_| *identity != Identity::Nobody) {
             None => Err(Fault::new(Code::SessionRequired, "No session: none active.", "Call start_browser or navigate to make one.")),
             Some(handles) => {
-                let names: Vec<&str> = handles.keys().map(String::as_str).collect();
-                let message = format!("You have {} sessions and none is current: {}.", names.len(), names.join(", "));
+                let names: Vec<&str> = handles.keys().map(String::as_str).take(NAMES_SHOWN).collect();
+                let more = if handles.len() > names.len() { ", …" } else { "" };
+                let message = format!("You have {} sessions and none is current: {}{more}.", handles.len(), names.join(", "));
                 Err(Fault::new(Code::SessionRequired, message, "Pass sessionId, or call set_current_session."))
             }
         }
@@ -61,8 +72,8 @@ impl Registry {
             return None;
         }
         let set = self.currents.get(identity).and_then(|agents| agents.iter().find(|(of, _)| of.as_deref() == agent)).map(|(_, id)| *id);
-        if let Some(id) = set.filter(|id| self.live(*id).is_some_and(|(session, _)| session.owner == *identity)) {
-            return Some(id);
+        if set.is_some() {
+            return set;
         }
         let handles = self.owned.get(identity)?;
         if handles.len() == 1 { handles.values().next().copied() } else { None }

@@ -7,7 +7,7 @@ use crate::session::Live;
 use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Millis, Phase, Seat, Session, SessionId, WindowScope};
 
 /// How many agents of one identity may have a current session of their own.
-const MAX_AGENTS: usize = 256;
+pub(super) const MAX_AGENTS: usize = 256;
 
 /// What a new session is to be.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +38,9 @@ impl Registry {
     /// Reserves a name and a seat (C4, C5). Nothing was made yet; `open_failed` gives both back.
     pub fn reserve(&mut self, caller: Caller<'_>, open: Open<'_>, mut mint: impl FnMut() -> Minted, now: Millis) -> Result<Opened, Fault> {
         let owner = self.acting(caller.client, now)?;
-        let name = match open.name {
-            Some(name) => self.free_name(&owner, name)?,
-            None => self.next_name(&owner, open.kind),
-        };
+        let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
         let warning = self.seat(open.seat)?;
+        let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
         let mut minted = mint();
         while self.sessions.contains_key(&minted.id) || self.uuids.contains_key(&minted.uuid) {
             minted = mint();
@@ -124,9 +122,12 @@ impl Registry {
     /// The session changes hands: what its former driver still has queued answers `stale_epoch`.
     pub fn hand_over(&mut self, id: SessionId, to: &Identity, now: Millis) {
         let Some((session, _)) = self.live(id) else { return };
-        let (name, kind) = (session.name.clone(), session.kind);
-        let name = self.free_name(to, &name).unwrap_or_else(|_| self.next_name(to, kind));
+        let (former, name, kind) = (session.owner.clone(), session.name.clone(), session.kind);
         self.unlist(id);
+        if former != *to {
+            self.drop_currents(id);
+        }
+        let name = self.free_name(to, &name).unwrap_or_else(|_| self.next_name(to, kind));
         if let Some((session, live)) = self.live_mut(id) {
             session.owner = to.clone();
             session.name = name;
@@ -135,13 +136,18 @@ impl Registry {
             live.last_used = now;
         }
         self.enlist(id);
+        self.forget_unused(&former);
         self.dirty.insert(id);
     }
 
     /// Gives a session another name (C5).
     pub fn rename(&mut self, caller: Caller<'_>, target: &str, name: &str, now: Millis) -> Result<SessionId, Fault> {
         let id = self.resolve(caller, Some(target), now)?;
-        let owner = self.live(id).map(|(session, _)| session.owner.clone()).ok_or_else(closed_fault)?;
+        let (session, _) = self.live(id).ok_or_else(closed_fault)?;
+        if session.name == name {
+            return Ok(id);
+        }
+        let owner = session.owner.clone();
         let name = self.free_name(&owner, name)?;
         self.unlist(id);
         if let Some((session, _)) = self.live_mut(id) {
@@ -164,7 +170,8 @@ impl Registry {
         let agents = self.currents.entry(owner.clone()).or_default();
         agents.retain(|(of, _)| *of != agent);
         if agents.len() >= MAX_AGENTS {
-            agents.remove(0);
+            let (oldest, _) = agents.remove(0);
+            self.persists.push(Persist::Current { owner: owner.clone(), agent: oldest, session: None });
         }
         agents.push((agent.clone(), id));
         self.persists.push(Persist::Current { owner, agent, session: Some(id) });
@@ -226,11 +233,13 @@ impl Registry {
         }
         self.unlist(id);
         let Some((session, live)) = self.live_mut(id) else { return };
+        let owner = session.owner.clone();
         session.phase = Phase::Closing;
         live.orphan = None;
         self.dirty.insert(id);
         self.end_calls(id, &closed_fault());
         self.drop_currents(id);
+        self.forget_unused(&owner);
         self.effects.push(Effect::Close { session: id, why });
     }
 

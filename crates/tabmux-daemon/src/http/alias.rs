@@ -11,11 +11,6 @@ const REF: &[(&str, &str)] = &[("ref", "selector")];
 
 const ALIASES: &[Alias] = &[
     ("browser_navigate", "navigate", &[]),
-    ("browser_go_back", "back", &[]),
-    ("browser_navigate_back", "back", &[]),
-    ("browser_go_forward", "forward", &[]),
-    ("browser_navigate_forward", "forward", &[]),
-    ("browser_reload", "reload", &[]),
     ("browser_click", "click_element", REF),
     ("browser_type", "type_text", REF),
     ("browser_fill", "set_value", &[("ref", "selector"), ("text", "value")]),
@@ -40,6 +35,15 @@ const ALIASES: &[Alias] = &[
     ("browser_tab_close", "close_page", &[("index", "pageIdx")]),
 ];
 
+/// Moves in a tab's history are `navigate` with one of these set.
+const MOVES: [(&str, &str); 5] = [
+    ("browser_go_back", "back"),
+    ("browser_navigate_back", "back"),
+    ("browser_go_forward", "forward"),
+    ("browser_navigate_forward", "forward"),
+    ("browser_reload", "reload"),
+];
+
 /// `browser_tabs` says in `action` what it does.
 const TAB_ACTIONS: [(&str, &str); 4] =
     [("list", "browser_tab_list"), ("new", "browser_tab_new"), ("select", "browser_tab_select"), ("close", "browser_tab_close")];
@@ -51,6 +55,10 @@ pub(super) fn resolve(name: &str, mut payload: Map<String, Value>) -> Result<(St
         let action = payload.remove("action");
         let known = TAB_ACTIONS.iter().find(|(known, _)| action.as_ref().and_then(Value::as_str) == Some(*known));
         wanted = known.ok_or_else(|| unknown_tab_action(action.as_ref()))?.1;
+    }
+    if let Some((_, direction)) = MOVES.iter().find(|(known, _)| *known == wanted) {
+        payload.insert((*direction).to_owned(), true.into());
+        return Ok(("navigate".to_owned(), payload));
     }
     let Some((_, tool, renames)) = ALIASES.iter().find(|alias| alias.0 == wanted) else {
         return if name.starts_with("browser_") { Err(unknown(name)) } else { Ok((name.to_owned(), payload)) };
@@ -70,7 +78,7 @@ pub(super) fn resolve(name: &str, mut payload: Map<String, Value>) -> Result<(St
 }
 
 fn unknown(name: &str) -> Fault {
-    let names: Vec<&str> = ALIASES.iter().map(|alias| alias.0).collect();
+    let names: Vec<&str> = ALIASES.iter().map(|alias| alias.0).chain(MOVES.iter().map(|(name, _)| *name)).collect();
     let shown: String = name.chars().take(100).collect();
     Fault::new(
         Code::BadArgument,
@@ -103,6 +111,7 @@ mod tests {
         );
         assert_eq!(resolved("browser_evaluate", &json!({"expression": "1"})), ("evaluate".into(), json!({"script": "1"})));
         assert_eq!(resolved("browser_tabs", &json!({"action": "close", "index": 2})), ("close_page".into(), json!({"pageIdx": 2})));
+        assert_eq!(resolved("browser_go_back", &json!({})), ("navigate".into(), json!({"back": true})));
         assert_eq!(resolved("read_text", &json!({"element": "x"})), ("read_text".into(), json!({"element": "x"})));
     }
 

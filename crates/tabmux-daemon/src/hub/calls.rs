@@ -35,7 +35,8 @@ pub(crate) struct Doorway(pub(crate) Arc<Hub>);
 
 impl Dispatch for Doorway {
     fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
-        let ask = Ask { caller: CallerOf { client: call.client, agent: call.agent }, tool: call.tool, args: call.args, cancel: call.cancel };
+        let ask =
+            Ask { caller: CallerOf { client: call.client, agent: call.agent }, tool: call.tool, args: call.args, cancel: call.cancel };
         Box::pin(self.0.run_tool(ask))
     }
 }
@@ -83,7 +84,7 @@ impl Hub {
             let hint = "Call again: the next call starts a new daemon.";
             return Err(Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint));
         }
-        let tool = tabmux_tools::find(&ask.tool).ok_or_else(|| tabmux_tools::unknown_tool(&ask.tool))?;
+        let tool = tabmux_tools::named(&ask.tool)?;
         let common = tabmux_tools::common(&mut ask.args)?;
         Ok((tool, common))
     }
@@ -106,7 +107,11 @@ impl Hub {
     pub(crate) fn panicked(&self, error: &tokio::task::JoinError) -> Fault {
         self.counters.panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(%error, "a call panicked");
-        Fault::new(Code::Internal, "The call failed inside tabmux; nothing else was harmed.", "Please report it with the log (`tabmux logs`).")
+        Fault::new(
+            Code::Internal,
+            "The call failed inside tabmux; nothing else was harmed.",
+            "Please report it with the log (`tabmux logs`).",
+        )
     }
 
     async fn page_call(self: &Arc<Self>, tool: &'static dyn PageTool, common: &Common, ask: Ask, deadline: Instant) -> ToolAnswer {
@@ -152,7 +157,7 @@ impl Hub {
         state.enders.insert(admitted.call.0, end);
         let (reply, answer) = oneshot::channel();
         let abort = CancellationToken::new();
-        let job = Job { admitted, tool, args, deadline, abort: abort.clone(), reply };
+        let job = Job { admitted, tool, common: common.clone(), args, deadline, abort: abort.clone(), reply };
         handle.submit(job);
         let safe = self.carry_out(&mut state);
         drop(state);

@@ -79,12 +79,15 @@ impl Desk for CallerDesk {
     }
 
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault> {
-        let ((id, closing), safe) = self.hub.decide(|registry, now| {
-            let id = registry.resolve(self.caller.as_caller(), session, now)?;
-            let before = registry.session(id).map(|session| view(Listed { session, orphaned: false }));
-            registry.close(self.caller.as_caller(), session, now)?;
-            Ok::<_, Fault>((id, before))
-        }).transposed()?;
+        let ((id, closing), safe) = self
+            .hub
+            .decide(|registry, now| {
+                let id = registry.resolve(self.caller.as_caller(), session, now)?;
+                let before = registry.session(id).map(|session| view(Listed { session, orphaned: false }));
+                registry.close(self.caller.as_caller(), session, now)?;
+                Ok::<_, Fault>((id, before))
+            })
+            .transposed()?;
         safe.written().await?;
         self.until_gone(&[id]).await;
         closing.ok_or_else(closed)
@@ -92,11 +95,14 @@ impl Desk for CallerDesk {
 
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault> {
         let caller = self.caller.as_caller();
-        let ((ids, views), safe) = self.hub.decide(|registry, now| {
-            let before: Vec<SessionView> = registry.list(caller).into_iter().map(view).collect();
-            let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
-            Ok::<_, Fault>((ids, before))
-        }).transposed()?;
+        let ((ids, views), safe) = self
+            .hub
+            .decide(|registry, now| {
+                let before: Vec<SessionView> = registry.list(caller).into_iter().map(view).collect();
+                let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
+                Ok::<_, Fault>((ids, before))
+            })
+            .transposed()?;
         safe.written().await?;
         if detach {
             return Ok(ids.iter().filter_map(|id| self.view_of(*id)).collect());

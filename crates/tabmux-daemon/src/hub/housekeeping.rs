@@ -44,7 +44,12 @@ impl Hub {
     /// The graceful end: running calls may finish, then every session closes. At most `DRAIN` in all.
     pub(crate) async fn drain(self: &Arc<Self>) {
         let ends = Instant::now() + DRAIN;
-        let calls_left = || self.look(|registry| { let counts = registry.counts(); counts.running + counts.waiting });
+        let calls_left = || {
+            self.look(|registry| {
+                let counts = registry.counts();
+                counts.running + counts.waiting
+            })
+        };
         while calls_left() > 0 && Instant::now() < ends {
             tokio::select! {
                 () = self.changed.notified() => {}

@@ -48,12 +48,16 @@ pub(super) fn of_page(hub: &Arc<Hub>, outcome: Result<Work, Fault>, admitted: &A
     }
     if admitted.ahead > 0 {
         result.insert("queuedBehind".into(), admitted.ahead.into());
-        footer.push(format!("(Waited behind {} other call{} of this session.)", admitted.ahead, if admitted.ahead == 1 { "" } else { "s" }));
+        footer.push(format!(
+            "(Waited behind {} other call{} of this session.)",
+            admitted.ahead,
+            if admitted.ahead == 1 { "" } else { "s" }
+        ));
     }
     if let Some(described) = described.filter(|_| shown) {
         footer.push(described);
     }
-    ToolAnswer { outcome: Ok(framed(work.news, work.reply, &footer)), result }
+    ToolAnswer { outcome: Ok(framed(&work.news, work.reply, &footer)), result }
 }
 
 fn describe(session: &Session, result: &mut Map<String, Value>) -> String {
@@ -64,7 +68,7 @@ fn describe(session: &Session, result: &mut Map<String, Value>) -> String {
     format!("[sessionId: {}, sessionType: {}]", session.handle(), session.kind.name())
 }
 
-fn framed(news: Vec<String>, mut reply: Reply, footer: &[String]) -> Reply {
+fn framed(news: &[String], mut reply: Reply, footer: &[String]) -> Reply {
     if !news.is_empty() {
         reply.content.insert(0, Content::Text(news.join("\n")));
     }

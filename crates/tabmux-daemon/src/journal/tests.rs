@@ -11,6 +11,9 @@ use serde_json::json;
 use super::replay::{Rest, replay};
 use super::*;
 
+/// As a disk's room: there is enough of it, but syncing fails.
+const SYNC_FAILS: i64 = i64::MAX - 1;
+
 /// A disk with so much room and no more, on top of real files.
 struct SmallDisk {
     files: FileDisk,
@@ -25,13 +28,15 @@ impl Disk for SmallDisk {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let written = self.files.append(&bytes[..bytes.len().min(room)])?;
-        self.room.fetch_sub(written as i64, Ordering::SeqCst);
+        if room < 1_000_000 {
+            self.room.fetch_sub(written as i64, Ordering::SeqCst);
+        }
         Ok(written)
     }
 
     fn sync(&mut self) -> io::Result<()> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
-        self.files.sync()
+        if self.room.load(Ordering::SeqCst) == SYNC_FAILS { Err(io::Error::other("sync failed")) } else { self.files.sync() }
     }
 
     fn cut_to(&mut self, length: u64) -> io::Result<()> {
@@ -192,6 +197,37 @@ async fn one_sync_serves_all_that_wait() {
     let syncs = syncs.load(Ordering::SeqCst);
     assert!((1..500).contains(&syncs), "{syncs} syncs for 1000 appends");
     assert_eq!(numbers(&Journal::open(dir.path()).unwrap().1), (0..1000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_failed_sync_is_said_to_who_waits_and_is_tried_again_for_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _, syncs) = small_disk(dir.path(), SYNC_FAILS);
+    write(&journal, 1).await;
+    let fault = journal.append(&json!({"n": 2}), Durability::Synced).await.unwrap_err();
+    assert!(fault.code == Code::Internal && fault.message.contains("could not be synced"), "{fault}");
+    assert!(journal.close().await.is_err(), "nothing new was written, and yet the disk still lacks something");
+    assert_eq!(syncs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_line_that_is_missing_is_noticed_by_the_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = Journal::open(dir.path()).unwrap();
+    for n in 1..=4 {
+        write(&journal, n).await;
+    }
+    journal.close().await.unwrap();
+    let path = dir.path().join(disk::JOURNAL);
+    let lines = fs::read_to_string(&path).unwrap();
+    let without =
+        |gone: usize| lines.split_inclusive('\n').enumerate().filter(|(n, _)| *n != gone).map(|(_, line)| line).collect::<String>();
+    for (gone, left) in [(0, &[][..]), (1, &[1])] {
+        fs::write(&path, without(gone)).unwrap();
+        let (_, replayed) = Journal::open(dir.path()).unwrap();
+        assert_eq!(numbers(&replayed), left);
+        assert!(replayed.torn.unwrap().why.contains("has number"));
+    }
 }
 
 /// The queue is bounded in bytes; what does not fit is refused at once, never lost silently.

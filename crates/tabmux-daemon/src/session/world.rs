@@ -115,7 +115,8 @@ impl World {
     async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<Arc<dyn Context>, Fault> {
         let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
             let tabs = registry.session(self.id).map(|session| &session.tabs);
-            let record = |(id, tab): (&TabId, &tabmux_core::Tab)| (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone() });
+            let record =
+                |(id, tab): (&TabId, &tabmux_core::Tab)| (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone() });
             tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
         });
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
@@ -194,14 +195,14 @@ impl World {
     /// Runs one call on a task of its own, so that a panic ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(super) async fn execute(self: &Arc<Self>, job: Job, turn: Turn) {
-        let Job { admitted, tool, args, deadline, abort, reply } = job;
+        let Job { admitted, tool, common, args, deadline, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
         let pages = CallPages::new(Arc::clone(self), admitted, deadline, abort.clone(), turn);
         let mut run = AbortOnDropHandle::new(tokio::spawn(async move {
-            let reply = tool.run(&pages, args).await?;
+            let reply = tool.run(&pages, &common, args).await?;
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
         }));

@@ -81,7 +81,8 @@ impl Door {
             }
             Ask::TokenList => {
                 self.operator_only(client, "list tokens")?;
-                let rows: Vec<Value> = self.tokens.list().into_iter().map(|token| json!({"name": token.name, "created_at": token.created_at})).collect();
+                let rows: Vec<Value> =
+                    self.tokens.list().into_iter().map(|token| json!({"name": token.name, "created_at": token.created_at})).collect();
                 Ok(json!({"tokens": rows}))
             }
             Ask::TokenRevoke { name } => {

@@ -25,7 +25,9 @@ impl Door {
     pub(super) async fn hello(self: &Arc<Self>, first: Value, reader: Reader, mut write: OwnedWriteHalf) {
         let hello = match read_hello(first).and_then(|hello| self.identify(&hello).map(|identity| (hello, identity))) {
             Ok(known) => known,
-            Err(fault) => return answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: None, error: Some(WireFault::from(&fault)) }).await,
+            Err(fault) => {
+                return answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: None, error: Some(WireFault::from(&fault)) }).await;
+            }
         };
         let (hello, identity) = hello;
         let link = if hello.role == Role::Mcp { Link::Connection } else { Link::None };
@@ -36,7 +38,8 @@ impl Door {
         };
         // Exiting: the peer sees its connection close before a welcome, and starts the next daemon.
         let Some(client) = self.hub.attach(identity, link, profile) else { return };
-        let read_only_tools = tabmux_tools::TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name.to_owned()).collect();
+        let read_only_tools =
+            tabmux_tools::TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name.to_owned()).collect();
         let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), pid: std::process::id(), read_only_tools };
         answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: Some(welcome), error: None }).await;
         match hello.role {
@@ -88,7 +91,7 @@ impl Door {
         let goodbye = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
         if let Ok(line) = serde_json::to_string(&goodbye) {
             // A peer that is gone needs no goodbye.
-            drop(sender.send_line(line));
+            let _ = sender.send_line(line);
         }
         ends.cancel();
         drop(tokio::time::timeout(Duration::from_secs(1), serving).await);

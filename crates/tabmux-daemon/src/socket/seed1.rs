@@ -96,7 +96,7 @@ impl Door {
         let id = frame.get("id").cloned().unwrap_or(Value::Null);
         match read_request(&frame) {
             Err(fault) => response(&id, frame.get("sessionId"), Err(fault)),
-            Ok((session, tool, args)) => {
+            Ok(Asked { session, tool, args }) => {
                 // A lost connection does not cancel: the running call finishes (C7).
                 let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
                 let answer = self.hub.run_tool(ask).await;
@@ -116,7 +116,10 @@ impl Door {
     /// Frames name sessions by `sess_…`, whatever name the caller used.
     fn seed1_id(self: &Arc<Self>, client: ClientId, said: &str) -> String {
         let id = self.hub.decide_now(|registry, now| registry.resolve(CallerOf::of(client).as_caller(), Some(said), now));
-        id.map_or_else(|_| said.to_owned(), |id| self.hub.look(|registry| registry.session(id).map(|session: &Session| session.id.to_string())).unwrap_or_default())
+        id.map_or_else(
+            |_| said.to_owned(),
+            |id| self.hub.look(|registry| registry.session(id).map(|session: &Session| session.id.to_string())).unwrap_or_default(),
+        )
     }
 }
 
@@ -138,7 +141,14 @@ fn check_version(frame: &Value) -> Result<(), Fault> {
     }
 }
 
-fn read_request(frame: &Value) -> Result<(Option<String>, String, Map<String, Value>), Fault> {
+/// A REQUEST, read.
+struct Asked {
+    session: Option<String>,
+    tool: String,
+    args: Map<String, Value>,
+}
+
+fn read_request(frame: &Value) -> Result<Asked, Fault> {
     check_version(frame)?;
     let session = text_of(frame, "sessionId")?.map(str::to_owned);
     let action = text_of(frame, "action")?
@@ -151,7 +161,7 @@ fn read_request(frame: &Value) -> Result<(Option<String>, String, Map<String, Va
     if let Some(session) = &session {
         args.insert("sessionId".into(), session.clone().into());
     }
-    Ok((session, action.to_owned(), args))
+    Ok(Asked { session, tool: action.to_owned(), args })
 }
 
 fn response(id: &Value, session: Option<&Value>, outcome: Result<Value, Fault>) -> Value {

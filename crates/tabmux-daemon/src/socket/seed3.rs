@@ -147,7 +147,9 @@ impl Door {
             tabmux_tools::allowed_url(url)?;
         }
         let view = self.seed3_desk(client).open(open).await?;
-        Ok(json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at}))
+        Ok(
+            json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at}),
+        )
     }
 
     async fn seed3_tab(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
@@ -195,5 +197,6 @@ fn row(listed: Listed<'_>) -> Value {
 }
 
 fn required<'a>(params: &'a Value, key: &str) -> Result<&'a str, Fault> {
-    text_of(params, key)?.ok_or_else(|| Fault::new(Code::BadArgument, format!("'{key}' is missing."), format!("Send params.{key} as a text.")))
+    text_of(params, key)?
+        .ok_or_else(|| Fault::new(Code::BadArgument, format!("'{key}' is missing."), format!("Send params.{key} as a text.")))
 }

@@ -98,6 +98,7 @@ fn said(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text.into())]).into()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it so")]
 fn failed(error: impl ToString) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

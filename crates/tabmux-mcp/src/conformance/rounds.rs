@@ -29,7 +29,7 @@ pub(super) fn call_tool(request: &CallToolRequestParams, context: &RequestContex
                 let method = question["method"].as_str().unwrap_or_default();
                 declared.get(method.split('/').next().unwrap_or_default()).is_some()
             });
-            return Ok(ask(wanted.collect(), None).into());
+            return Ok(ask(&wanted.collect(), None).into());
         }
         _ => {}
     }
@@ -41,7 +41,7 @@ pub(super) fn call_tool(request: &CallToolRequestParams, context: &RequestContex
         _ => (&["user_name"], false),
     };
     if !answered(answers, keys) {
-        return Ok(ask(questions(keys), needs_state.then(|| sealed(&request.name, "1"))).into());
+        return Ok(ask(&questions(keys), needs_state.then(|| sealed(&request.name, "1"))).into());
     }
     if needs_state && state.is_none() {
         return Err(ErrorData::invalid_params("The requestState is missing.", None));
@@ -57,17 +57,17 @@ pub(super) fn call_tool(request: &CallToolRequestParams, context: &RequestContex
 
 fn multi_round(tool: &str, state: Option<&str>, answers: Option<&InputResponses>) -> CallToolResponse {
     match state {
-        Some("1") if answered(answers, &["step1"]) => ask(questions(&["step2"]), Some(sealed(tool, "2"))).into(),
+        Some("1") if answered(answers, &["step1"]) => ask(&questions(&["step2"]), Some(sealed(tool, "2"))).into(),
         Some("2") if answered(answers, &["step2"]) => CallToolResult::success(vec![ContentBlock::text("All rounds are done.")]).into(),
-        Some("2") => ask(questions(&["step2"]), Some(sealed(tool, "2"))).into(),
-        _ => ask(questions(&["step1"]), Some(sealed(tool, "1"))).into(),
+        Some("2") => ask(&questions(&["step2"]), Some(sealed(tool, "2"))).into(),
+        _ => ask(&questions(&["step1"]), Some(sealed(tool, "1"))).into(),
     }
 }
 
 pub(super) fn get_prompt(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
     let answers = request.input_responses.as_ref();
     if !answered(answers, &["user_context"]) {
-        return Ok(ask(questions(&["user_context"]), None).into());
+        return Ok(ask(&questions(&["user_context"]), None).into());
     }
     let text = format!("The context is {}.", spoken(answers, "user_context"));
     Ok(GetPromptResult::new(fixture(json!([{ "role": "user", "content": { "type": "text", "text": text } }]))).into())
@@ -98,7 +98,7 @@ fn question(key: &str) -> Value {
     }
 }
 
-fn ask(questions: Map<String, Value>, state: Option<String>) -> InputRequiredResult {
+fn ask(questions: &Map<String, Value>, state: Option<String>) -> InputRequiredResult {
     let mut result = json!({ "resultType": "input_required", "inputRequests": questions });
     if let Some(state) = state {
         result["requestState"] = json!(state);

@@ -1,6 +1,8 @@
 //! A POST's body, bounded and read strictly before rmcp sees it, and the answer to one that is no message.
 
-use ::http::{Response, StatusCode, header};
+use std::time::Duration;
+
+use ::http::{HeaderMap, Response, StatusCode, header};
 use ::http_body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -14,13 +16,34 @@ use crate::message::{self, INVALID_REQUEST, PARSE_ERROR, Refusal};
 /// An answer that is sent in place of rmcp's; boxed, because it is the rare case.
 pub(super) type Refused = Box<Response<ResponseBody>>;
 
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+pub(super) fn too_many_sessions(id: &Value) -> Refused {
+    let fault = Fault::new(
+        Code::Capacity,
+        "Too many HTTP clients have initialised.",
+        "End some with DELETE, or wait until idle ones are forgotten.",
+    );
+    refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
+}
+
 pub(super) async fn collect<B>(body: B) -> Result<Bytes, Refused>
 where
     B: Body + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let body = body.map_err(|error| error.to_string()).map_frame(|frame| frame.map_data(into_bytes));
-    match Limited::new(body, MAX_FRAME_BYTES).collect().await {
+    let whole = tokio::time::timeout(PATIENCE, Limited::new(body, MAX_FRAME_BYTES).collect()).await;
+    let Ok(whole) = whole else {
+        let fault = Fault::new(Code::Timeout, format!("The body did not arrive within {PATIENCE:?}."), "Send it again.");
+        return Err(refused(&Refusal::new(Value::Null, PARSE_ERROR, fault)));
+    };
+    match whole {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = format!("The body is larger than {MAX_FRAME_BYTES} bytes.");

@@ -53,7 +53,7 @@ async fn options_is_refused_and_nothing_ever_allows_another_origin() {
     let door = TestDoor::open().await;
     let origin = format!("http://{}", door.addr);
     let answers = [
-        door.send("OPTIONS /mcp", &[("Origin", &origin), ("Access-Control-Request-Method", "POST")], "").await,
+        door.send("OPTIONS /mcp", &[("Origin", &origin), ("Authorization", LEFT_OUT), ("Access-Control-Request-Method", "POST")], "").await,
         door.send("GET /health", &[("Origin", &origin)], "").await,
         door.send("POST /mcp", &[("Origin", &origin)], ASK).await,
     ];

@@ -1,0 +1,289 @@
+//! The one table of commands: parser, help, man page and completions all come from it. What a command does is in `commands/`.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::settings::Flags;
+
+/// Tabs for AI agents, shared safely: one daemon, many clients, each with sessions of its own.
+///
+/// Add `tabmux mcp` to your MCP client, or run `tabmux up` to see how.
+#[derive(Debug, Parser)]
+#[command(name = "tabmux", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// Print one JSON document, also for errors
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MCP on standard input and output; finds or starts the daemon
+    Mcp(Box<Mcp>),
+    /// Run and supervise the daemon in the foreground, and show how to connect clients
+    Up,
+    /// Show what runs
+    Status,
+    /// End the daemon, its sessions and its browsers
+    #[command(visible_alias = "kill-server")]
+    Stop,
+    /// Print the daemon's log
+    Logs {
+        /// Go on printing what is added
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Say what is wrong and how to put it right
+    Doctor {
+        /// Also check that sessions cannot see each other (needs a browser)
+        #[arg(long)]
+        isolation: bool,
+    },
+    /// Make a session
+    #[command(visible_alias = "new-session")]
+    New {
+        /// Its name
+        #[arg(short, value_name = "NAME")]
+        session: Option<String>,
+        #[command(flatten)]
+        make: Make,
+        /// Where it goes first
+        url: Option<String>,
+    },
+    /// List sessions
+    #[command(visible_alias = "list-sessions")]
+    Ls(Ls),
+    /// Exit 0 if the session exists, else 1
+    HasSession {
+        #[arg(short, value_name = "NAME")]
+        target: String,
+    },
+    /// End a session and close its tabs
+    KillSession {
+        #[arg(short, value_name = "NAME")]
+        target: String,
+    },
+    /// Give a session another name
+    RenameSession {
+        #[arg(short, value_name = "NAME")]
+        target: String,
+        /// The new name
+        name: String,
+    },
+    /// Copy a session with its cookies (not built yet)
+    Fork {
+        #[arg(short, value_name = "NAME")]
+        target: Option<String>,
+    },
+    /// Open the live view of a session (not built yet)
+    #[command(visible_alias = "attach-session")]
+    Attach {
+        #[arg(short, value_name = "NAME")]
+        target: Option<String>,
+    },
+    /// Call any tool: `tabmux call navigate url=https://example.com`
+    Call {
+        tool: String,
+        /// key=value (read as JSON where it is JSON) or key:=JSON
+        #[arg(value_name = "KEY=VALUE")]
+        pairs: Vec<String>,
+        /// All arguments as one JSON object
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
+        #[command(flatten)]
+        at: At,
+    },
+    #[command(flatten)]
+    Short(Short),
+    /// List the tools
+    Tools {
+        /// Also what each costs a model, in tokens
+        #[arg(long)]
+        cost: bool,
+    },
+    /// Identities for HTTP clients
+    #[command(subcommand)]
+    Token(Token),
+    /// Print completions for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Sessions of one agent, by uuid
+    #[command(subcommand)]
+    AgentSession(AgentSession),
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+    /// Be the daemon
+    #[command(hide = true)]
+    Daemon {
+        /// Never exit when empty
+        #[arg(long)]
+        supervised: bool,
+    },
+}
+
+/// How a session is made.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Make {
+    /// What keeps it apart from others: context, window, tab or browser
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) isolation: Option<String>,
+    /// Where its cookies come from
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) from: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Keep this client's session under a name, so that a restarted client gets it back
+    #[arg(long, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+    pub(crate) session: Option<String>,
+    /// How many tools to list; all of them stay callable
+    #[arg(long, value_parser = ["slim", "core", "full"])]
+    pub(crate) tools: Option<String>,
+    /// Show the browser
+    #[arg(long)]
+    pub(crate) headed: bool,
+    /// Size of the page, for example 1280x720
+    #[arg(long, value_name = "WxH")]
+    pub(crate) viewport_size: Option<String>,
+    #[command(flatten)]
+    pub(crate) make: Make,
+    /// Cookies and storage to begin with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) storage_state: Option<std::path::PathBuf>,
+    /// A running browser to use
+    #[arg(long, value_name = "URL")]
+    pub(crate) cdp_endpoint: Option<String>,
+    /// Accept bad certificates
+    #[arg(long)]
+    pub(crate) ignore_https_errors: bool,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Ls {
+    /// One line per session, for example '#{session_name} #{session_tabs}'
+    #[arg(short = 'F', value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Everybody's sessions, not only yours
+    #[arg(short, long)]
+    pub(crate) all: bool,
+}
+
+/// Where a call goes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct At {
+    /// The session; without it the current one
+    #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+    pub(crate) target: Option<String>,
+    /// The tab; without it the current one
+    #[arg(long, value_name = "ID")]
+    pub(crate) tab: Option<String>,
+    /// Milliseconds the call may take
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout: Option<u64>,
+}
+
+/// Short forms of the tools that are used all day.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Short {
+    /// Go to a URL
+    Open {
+        url: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Show the page as an agent reads it
+    Snapshot {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Click an element
+    Click {
+        selector: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Put a value into a field
+    Fill {
+        selector: String,
+        text: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Type where the focus is
+    Type {
+        text: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Press a key
+    Press {
+        key: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Run a script in the page
+    Eval {
+        script: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Take a picture of the page
+    Screenshot {
+        file: Option<std::path::PathBuf>,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Wait for a text, or for what the flags say
+    Wait {
+        text: Option<String>,
+        #[arg(long)]
+        selector: Option<String>,
+        #[arg(long)]
+        url: Option<String>,
+        /// Until this text or element is gone
+        #[arg(long)]
+        gone: Option<String>,
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make an identity and print its token, once
+    New { name: String },
+    /// List identities
+    Ls,
+    /// End an identity
+    Revoke { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentSession {
+    /// Open a session and print its id
+    Open {
+        /// The profile its cookies are copied from
+        #[arg(long, value_name = "UUID")]
+        profile: Option<String>,
+        #[arg(long)]
+        url: Option<String>,
+    },
+    /// Open one more tab in a session
+    Tab {
+        #[arg(long, value_name = "UUID")]
+        session: String,
+        #[arg(long)]
+        url: Option<String>,
+    },
+    /// Close a session and forget its data
+    Dispose {
+        #[arg(long, value_name = "UUID")]
+        session: String,
+    },
+    /// List your sessions
+    List,
+}

@@ -1,0 +1,107 @@
+//! `tabmux call` and its short forms: one tool call, one result on standard output.
+
+use serde_json::{Map, Value, json};
+use tabmux_core::{Code, Fault};
+use tabmux_wire::control::{Ask, WireFault};
+
+use crate::cli::{At, Short};
+use crate::control::Control;
+use crate::failure::Outcome;
+use crate::output::{self, Form};
+use crate::settings::Config;
+
+pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
+    let reply = call(config, tool, place(args, at))?;
+    output::report(form, &reply, || text_of(&reply))
+}
+
+/// Makes a call; a tool's own failure is a failure of the command.
+pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> Outcome<Value> {
+    let reply = Control::open_or_start(config)?.ask(Ask::Call { tool, args })?;
+    if reply["isError"] == json!(true) {
+        return Err(error_of(&reply).into());
+    }
+    Ok(reply)
+}
+
+pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
+    let text = |value: String| Some(Value::String(value));
+    let (tool, args, at) = match short {
+        Short::Open { url, at } => ("navigate", vec![("url", text(url))], at),
+        Short::Snapshot { at } => ("snapshot", vec![], at),
+        Short::Click { selector, at } => ("click_element", vec![("selector", text(selector))], at),
+        Short::Fill { selector, text: value, at } => ("set_value", vec![("selector", text(selector)), ("value", text(value))], at),
+        Short::Type { text: typed, at } => ("type_text", vec![("text", text(typed))], at),
+        Short::Press { key, at } => ("press_key", vec![("key", text(key))], at),
+        Short::Eval { script, at } => ("evaluate", vec![("script", text(script))], at),
+        Short::Screenshot { file, at } => {
+            // The daemon's working directory is not ours.
+            let file = file.map(|file| config.env.cwd.join(file).to_string_lossy().into_owned());
+            ("screenshot", vec![("file", file.map(Value::String))], at)
+        }
+        Short::Wait { text: awaited, selector, url, gone, at } => {
+            let wanted = [("text", awaited), ("selector", selector), ("url", url), ("gone", gone)];
+            ("wait_for", wanted.map(|(name, value)| (name, value.map(Value::String))).to_vec(), at)
+        }
+    };
+    let args = args.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    run(config, form, tool.into(), args, at)
+}
+
+fn place(mut args: Map<String, Value>, at: At) -> Map<String, Value> {
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            args.insert(name.into(), value);
+        }
+    };
+    put("sessionId", at.target.filter(|name| !name.is_empty()).map(Value::String));
+    put("tabId", at.tab.map(Value::String));
+    put("timeout", at.timeout.map(Into::into));
+    args
+}
+
+/// The text an agent would read.
+pub(super) fn text_of(reply: &Value) -> String {
+    let parts = reply["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let shown = parts.iter().map(|part| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().unwrap_or_default().to_owned(),
+        Some("image") => format!("[{}, {} bytes as base64; --json shows it]", part["mimeType"].as_str().unwrap_or("image"), part["data"].as_str().map_or(0, str::len)),
+        _ => part.to_string(),
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn error_of(reply: &Value) -> Fault {
+    let meta = serde_json::from_value::<WireFault>(reply["_meta"]["tabmux/error"].clone());
+    meta.map_or_else(|_| Fault::new(Code::Internal, text_of(reply), ""), Into::into)
+}
+
+/// What a reply says to programs.
+pub(super) fn result_of(reply: &Value) -> &Value {
+    &reply["_meta"]["tabmux/result"]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_reads_as_its_texts_and_pictures_are_only_named() {
+        let reply = json!({"content": [{"type": "text", "text": "one"}, {"type": "image", "mimeType": "image/png", "data": "aaaa"}]});
+        assert_eq!(text_of(&reply), "one\n[image/png, 4 bytes as base64; --json shows it]");
+    }
+
+    #[test]
+    fn a_failed_reply_becomes_the_fault_it_carries() {
+        let fault = Fault::new(Code::StaleRef, "Old.", "Look again.");
+        let reply = json!({"isError": true, "_meta": {"tabmux/error": WireFault::from(&fault)}});
+        assert_eq!(error_of(&reply), fault);
+    }
+
+    #[test]
+    fn the_place_of_a_call_goes_into_its_arguments() {
+        let at = At { target: Some("web".into()), tab: Some("t2".into()), timeout: Some(50) };
+        assert_eq!(Value::Object(place(Map::new(), at)), json!({"sessionId": "web", "tabId": "t2", "timeout": 50}));
+        assert!(place(Map::new(), At { target: Some(String::new()), ..At::default() }).is_empty());
+    }
+}

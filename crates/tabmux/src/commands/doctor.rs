@@ -1,0 +1,135 @@
+//! `tabmux doctor`: looks at everything a daemon needs and says, for each, that it is well or how to put it right.
+
+use std::io::IsTerminal;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+use tabmux_core::{Code, Fault};
+use tabmux_daemon::rundir;
+use tabmux_daemon::settings::BrowserChoice;
+use tabmux_wire::control::Ask;
+
+use super::Done;
+use super::format::show;
+use crate::control::Control;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Form};
+use crate::settings::Config;
+
+/// One line of the report.
+struct Check {
+    what: &'static str,
+    finding: Result<String, Problem>,
+}
+
+struct Problem {
+    message: String,
+    cure: String,
+}
+
+pub(super) fn run(config: &Config, form: Form, isolation: bool) -> Outcome<Done> {
+    if isolation {
+        let message = "`tabmux doctor --isolation` needs a real browser, which this version cannot drive yet.";
+        return Err(Fault::new(Code::Unsupported, message, "Run `tabmux doctor` without it.").into());
+    }
+    let (daemon, status) = daemon(config);
+    let checks = [
+        directory("runtime directory", &config.settings.paths.runtime_dir),
+        directory("state directory", &config.settings.paths.state_dir),
+        daemon,
+        http(config, status.as_ref()),
+        browser(config),
+    ];
+    let well = checks.iter().all(|check| check.finding.is_ok());
+    output::report(form, &json!({"ok": well, "checks": checks.iter().map(Check::document).collect::<Vec<_>>()}), || {
+        checks.iter().map(Check::line).collect()
+    })?;
+    Ok(if well { Done::Well } else { Done::Badly })
+}
+
+fn directory(what: &'static str, dir: &std::path::Path) -> Check {
+    let finding = if dir.symlink_metadata().is_err() {
+        Ok(format!("{} is not there yet and will be made", dir.display()))
+    } else {
+        rundir::check_private(dir)
+            .map(|()| format!("{} is yours alone", dir.display()))
+            .map_err(|error| Problem { cure: error.hint(), message: error.to_string() })
+    };
+    Check { what, finding }
+}
+
+/// Also gives the daemon's status, for the checks behind it.
+fn daemon(config: &Config) -> (Check, Option<Value>) {
+    let check = |finding| Check { what: "daemon", finding };
+    let asked = Control::find(config).and_then(|found| found.map(|mut control| control.ask(Ask::Status)).transpose());
+    match asked {
+        Err(failure) => (check(Err(failure.into())), None),
+        Ok(None) => (check(Ok("none runs; it is started when needed".into())), None),
+        Ok(Some(status)) => {
+            let (theirs, ours) = (show(&status["version"]), env!("CARGO_PKG_VERSION"));
+            let finding = if theirs == ours {
+                Ok(format!("version {theirs} runs, pid {}", show(&status["pid"])))
+            } else {
+                let message = format!("version {theirs} runs, and this is version {ours}.");
+                Err(Problem { message, cure: "Run `tabmux stop`; the next client starts the new one.".into() })
+            };
+            (check(finding), Some(status))
+        }
+    }
+}
+
+fn http(config: &Config, status: Option<&Value>) -> Check {
+    let finding = match (config.settings.listen.addr, status) {
+        (None, _) => Ok("off".into()),
+        (Some(_), Some(status)) if !status["listen"].is_null() => {
+            Ok(format!("http://{}:{}", show(&status["listen"]["addr"]), show(&status["listen"]["port"])))
+        }
+        (Some(addr), Some(_)) => Err(taken(&format!("The daemon runs without its HTTP door at {addr}."))),
+        (Some(addr), None) => match TcpListener::bind(addr) {
+            Ok(_) => Ok(format!("{addr} is free")),
+            Err(error) => Err(taken(&format!("{addr} cannot be had: {error}."))),
+        },
+    };
+    Check { what: "HTTP door", finding }
+}
+
+fn taken(message: &str) -> Problem {
+    let cure = "End whoever holds the port (`ss -ltnp` shows it), set TABMUX_LISTEN to another one, or listen.on_conflict = \"next\".";
+    Problem { message: message.into(), cure: cure.into() }
+}
+
+fn browser(config: &Config) -> Check {
+    let finding = match &config.settings.browser {
+        BrowserChoice::Fake => Ok("the built-in fake one, for tests".into()),
+        BrowserChoice::Named(named) => {
+            let shown = named.as_ref().map_or("none was named".into(), |path| path.display().to_string());
+            let how = if config.headless { "headless" } else { "with a window" };
+            let message = format!("This version cannot drive a real browser yet ({shown}, {how}, {} arguments).", config.browser_args.len());
+            Err(Problem { message, cure: "Set TABMUX_BROWSER=fake to try tabmux without one.".into() })
+        }
+    };
+    Check { what: "browser", finding }
+}
+
+impl Check {
+    fn document(&self) -> Value {
+        match &self.finding {
+            Ok(found) => json!({"check": self.what, "ok": true, "found": found}),
+            Err(problem) => json!({"check": self.what, "ok": false, "problem": problem.message, "cure": problem.cure}),
+        }
+    }
+
+    fn line(&self) -> String {
+        let (green, red, plain) = if std::io::stdout().is_terminal() { ("\x1b[32m", "\x1b[31m", "\x1b[0m") } else { ("", "", "") };
+        match &self.finding {
+            Ok(found) => format!("{green}ok{plain}       {}: {found}\n", self.what),
+            Err(problem) => format!("{red}problem{plain}  {}: {} {}\n", self.what, problem.message, problem.cure),
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self { message: failure.fault.message, cure: failure.fault.hint }
+    }
+}

@@ -1,0 +1,53 @@
+//! `tabmux mcp`: turns flags into what the shim says in its hello.
+
+use serde_json::{Map, Value};
+
+use crate::cli::Mcp;
+use crate::failure::{Failure, Outcome};
+use crate::settings::Config;
+use crate::shim::{self, Endpoint};
+
+pub(super) fn run(config: &Config, args: Mcp) -> Outcome {
+    let defaults = defaults(config, &args)?;
+    let session = args.session.filter(|name| !name.is_empty());
+    shim::serve(config, Endpoint { session, tools: args.tools, defaults })
+}
+
+/// What `start_browser` takes when the call does not say, under the names of its arguments. Whether it can be had, the daemon says.
+fn defaults(config: &Config, args: &Mcp) -> Outcome<Map<String, Value>> {
+    let mut defaults = Map::new();
+    let mut put = |name: &str, value: Option<Value>| value.into_iter().for_each(|value| drop(defaults.insert(name.into(), value)));
+    if let Some(size) = &args.viewport_size
+        && !is_size(size)
+    {
+        return Err(Failure::usage(format!("--viewport-size {size:?} is not WIDTHxHEIGHT."), "Write for example --viewport-size 1280x720."));
+    }
+    // The daemon's working directory is not the client's.
+    let storage_state = args.storage_state.as_ref().map(|path| config.env.cwd.join(path).to_string_lossy().into_owned());
+    put("headless", args.headed.then_some(Value::Bool(false)));
+    put("isolation", args.make.isolation.clone().map(Into::into));
+    put("from", args.make.from.clone().map(Into::into));
+    put("viewportSize", args.viewport_size.clone().map(Into::into));
+    put("storageState", storage_state.map(Into::into));
+    put("cdpEndpoint", args.cdp_endpoint.clone().map(Into::into));
+    put("ignoreHttpsErrors", args.ignore_https_errors.then_some(Value::Bool(true)));
+    Ok(defaults)
+}
+
+fn is_size(text: &str) -> bool {
+    let side = |side: &str| side.parse::<u32>().is_ok_and(|pixels| (1..=16_384).contains(&pixels));
+    text.split_once('x').is_some_and(|(width, height)| side(width) && side(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_size;
+
+    #[test]
+    fn a_viewport_is_two_sides() {
+        assert!(is_size("1280x720"));
+        for text in ["1280", "1280x", "x720", "0x1", "-1x5", "1280X720", "1x2x3"] {
+            assert!(!is_size(text), "{text}");
+        }
+    }
+}

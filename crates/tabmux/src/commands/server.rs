@@ -1,0 +1,135 @@
+//! The daemon as a whole: status, stop, logs.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use rustix::fs::inotify;
+use serde_json::{Value, json};
+use tabmux_core::Code;
+use tabmux_daemon::rundir::{self, LockState};
+use tabmux_wire::control::Ask;
+
+use super::format::show;
+use crate::control::Control;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Form};
+use crate::settings::Config;
+
+/// Draining takes up to 5 s.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+pub(super) fn status(config: &Config, form: Form) -> Outcome {
+    let mut control = match (Control::find(config)?, form) {
+        (Some(control), _) => control,
+        (None, Form::Json) => return output::say_json(&json!({"running": false})),
+        (None, Form::Text) => return Control::open(config).map(drop),
+    };
+    let status = control.ask(Ask::Status)?;
+    output::report(form, &status, || described(&status))
+}
+
+fn described(status: &Value) -> String {
+    let listen = match &status["listen"] {
+        Value::Null => "off".to_owned(),
+        listen => format!("http://{}:{}", show(&listen["addr"]), show(&listen["port"])),
+    };
+    let rows = [
+        ("version", show(&status["version"])),
+        ("pid", show(&status["pid"])),
+        ("up for", format!("{} s", show(&status["uptime_s"]))),
+        ("socket", show(&status["socket"])),
+        ("http", listen),
+        ("sessions", format!("{} active, {} orphaned", show(&status["sessions"]["active"]), show(&status["sessions"]["orphaned"]))),
+        ("clients", show(&status["clients"])),
+        ("calls", format!("{} running, {} queued, {} in all", show(&status["calls"]["running"]), show(&status["calls"]["queued"]), show(&status["calls"]["total"]))),
+        ("browsers", status["browsers"].as_array().map_or(0, Vec::len).to_string()),
+        ("memory", format!("{} kB", show(&status["memory_kb"]))),
+    ];
+    rows.map(|(name, value)| format!("{name:9} {value}\n")).concat()
+}
+
+/// Ends the daemon and returns when it is really gone.
+pub(super) fn stop(config: &Config, form: Form) -> Outcome {
+    let lock = &config.settings.paths.lock;
+    let stopped = match Control::find(config)? {
+        Some(mut control) => {
+            let pid = control.welcome.pid;
+            control.ask(Ask::Stop)?;
+            drop(control);
+            await_gone(config, pid)?;
+            true
+        }
+        // It may hold its lock for a moment after it stopped listening.
+        None if rundir::lock_state(lock)? == LockState::Held => {
+            rundir::await_free(lock, GONE_WITHIN).map_err(|_| still_there(config))?;
+            true
+        }
+        None => false,
+    };
+    if form == Form::Text && !stopped {
+        output::note("No daemon was running.");
+    }
+    output::report(form, &json!({"stopped": stopped}), String::new)
+}
+
+/// The lock says that nobody lives; where another daemon was started meanwhile, the old one's pid says it.
+pub(super) fn await_gone(config: &Config, pid: u32) -> Outcome {
+    let deadline = Instant::now() + GONE_WITHIN;
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    while Instant::now() < deadline {
+        let free = rundir::await_free(&config.settings.paths.lock, Duration::from_millis(250)).is_ok();
+        let dead = pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_err());
+        if free || dead {
+            return Ok(());
+        }
+    }
+    Err(still_there(config))
+}
+
+fn still_there(config: &Config) -> Failure {
+    let message = format!("The daemon did not end within {} s.", GONE_WITHIN.as_secs());
+    let hint = format!("Its process id is in {}; its log is {}.", config.settings.paths.pid_file.display(), config.settings.paths.log_file.display());
+    Failure::unavailable(Code::Timeout, message, hint)
+}
+
+/// Prints the log, also of a daemon that is gone: that is when it is wanted most.
+pub(super) fn logs(config: &Config, follow: bool) -> Outcome {
+    let path = &config.settings.paths.log_file;
+    let io = |error| Failure::io(&format!("The log {} cannot be read", path.display()), &error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let message = format!("There is no log yet: {} does not exist.", path.display());
+            return Err(Failure::unavailable(Code::Internal, message, "Start the daemon with `tabmux up` or `tabmux new`."));
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(|errno| io(errno.into()))?;
+    if follow {
+        inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY | inotify::WatchFlags::MOVE_SELF).map_err(|errno| io(errno.into()))?;
+    }
+    let mut space = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut space);
+    loop {
+        copy(&mut file).map_err(io)?;
+        if !follow {
+            return Ok(());
+        }
+        let moved = events.next().map_err(|errno| io(errno.into()))?.events().contains(inotify::ReadFlags::MOVE_SELF);
+        if moved {
+            // The log was full and a new one begins under the old name.
+            copy(&mut file).map_err(io)?;
+            return logs(config, follow);
+        }
+    }
+}
+
+/// Prints what is behind the file's position. A file that shrank is read from its start.
+fn copy(file: &mut File) -> std::io::Result<()> {
+    if file.stream_position()? > file.metadata()?.len() {
+        file.seek(SeekFrom::Start(0))?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    std::io::copy(&mut file.by_ref().take(u64::MAX), &mut stdout).map(drop)
+}

@@ -1,0 +1,209 @@
+//! `tabmux up`: runs the daemon as its child and starts it again when it dies. A daemon that already runs is
+//! watched instead, so that its sessions live on. Ends when the daemon is stopped on purpose, or ends it itself on Ctrl-C.
+
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tabmux_core::Code;
+use tabmux_daemon::rundir::{self, LockError};
+use tabmux_daemon::settings::BrowserChoice;
+use tabmux_wire::control::Ask;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::connect_help;
+use super::format::show;
+use super::server::await_gone;
+use crate::control::{Control, End};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::settings::Config;
+use crate::start::{Starter, own_program};
+
+/// A daemon that lived shorter than this died at once.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// So many may die at once in a row before the next start waits.
+const FREE_RESTARTS: u32 = 3;
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const BEGIN_WITHIN: Duration = Duration::from_secs(60);
+
+/// The daemon that is supervised.
+enum Watched {
+    Child(Child),
+    /// Started by somebody else; its connection says when it ends.
+    Adopted(Control),
+}
+
+enum Ended {
+    OnPurpose,
+    Died(String),
+}
+
+struct Supervisor {
+    config: Arc<Config>,
+    interrupt: Signal,
+    terminate: Signal,
+    deaths_at_once: u32,
+}
+
+pub(super) fn run(config: &Config) -> Outcome {
+    config.places.prepare()?;
+    let _only = rundir::take_lock(&config.places.up_lock, Duration::ZERO).map_err(|error| match error {
+        LockError::Held { .. } => Failure::unavailable(
+            Code::Capacity,
+            "Another `tabmux up` supervises this daemon already.",
+            "Look at it with `tabmux status`, or use a private daemon: `tabmux -L NAME up`.",
+        ),
+        other => other.into(),
+    })?;
+    let io = |error| Failure::io("The supervisor cannot start", &error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
+    let done = runtime.block_on(async {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
+        Supervisor { config: Arc::new(config.clone()), interrupt, terminate, deaths_at_once: 0 }.supervise().await
+    });
+    // Threads that wait for a daemon must not keep us.
+    runtime.shutdown_background();
+    done
+}
+
+impl Supervisor {
+    async fn supervise(mut self) -> Outcome {
+        note_browser(&self.config);
+        let mut watched = self.begin().await?;
+        self.introduce(&watched).await?;
+        loop {
+            let since = Instant::now();
+            let watching = tokio::task::spawn_blocking(move || watch(watched));
+            let ended = tokio::select! {
+                ended = watching => ended.unwrap_or_else(|panic| Ended::Died(panic.to_string())),
+                () = told_to_stop(&mut self.interrupt, &mut self.terminate) => return self.stop().await,
+            };
+            let mut why = match ended {
+                Ended::OnPurpose => {
+                    output::note("The daemon was stopped.");
+                    return Ok(());
+                }
+                Ended::Died(why) => why,
+            };
+            self.deaths_at_once = if since.elapsed() < SHORT_LIFE { self.deaths_at_once + 1 } else { 0 };
+            watched = loop {
+                if !self.pause(&why).await {
+                    return self.stop().await;
+                }
+                match self.begin().await {
+                    Ok(watched) => break watched,
+                    Err(failure) => {
+                        self.deaths_at_once += 1;
+                        why = failure.fault.to_string();
+                    }
+                }
+            };
+        }
+    }
+
+    async fn begin(&self) -> Outcome<Watched> {
+        let config = Arc::clone(&self.config);
+        blocking(move || {
+            let (_stream, child) = Starter::supervising(&config)?.connect_or_launch(Instant::now() + BEGIN_WITHIN)?;
+            match child {
+                Some(child) => Ok(Watched::Child(child)),
+                None => Control::open(&config).map(Watched::Adopted),
+            }
+        })
+        .await
+    }
+
+    async fn introduce(&self, watched: &Watched) -> Outcome {
+        if matches!(watched, Watched::Adopted(_)) {
+            output::note("A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies.");
+        }
+        let config = Arc::clone(&self.config);
+        let status = blocking(move || Control::open(&config)?.ask(Ask::Status)).await?;
+        output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
+        output::note("tabmux is up. Ctrl-C stops it.");
+        Ok(())
+    }
+
+    /// Waits before the next start where the last ones died at once; `false` when told to stop meanwhile.
+    async fn pause(&mut self, why: &str) -> bool {
+        let wait = wait_after(self.deaths_at_once);
+        if wait.is_zero() {
+            output::note(&format!("The daemon died ({why}); starting it again."));
+            return true;
+        }
+        output::note(&format!("The daemon died at once {} times ({why}); starting it again in {} s.", self.deaths_at_once, wait.as_secs()));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => true,
+            () = told_to_stop(&mut self.interrupt, &mut self.terminate) => false,
+        }
+    }
+
+    async fn stop(&self) -> Outcome {
+        output::note("Stopping the daemon.");
+        let config = Arc::clone(&self.config);
+        blocking(move || {
+            let Some(mut control) = Control::find(&config)? else { return Ok(()) };
+            let pid = control.welcome.pid;
+            control.ask(Ask::Stop)?;
+            await_gone(&config, pid)
+        })
+        .await
+    }
+}
+
+async fn told_to_stop(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Outcome<T> {
+    let panicked = |panic| Failure::unavailable(Code::Internal, format!("The supervisor failed: {panic}."), "Run `tabmux up` again.");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}
+
+fn watch(watched: Watched) -> Ended {
+    match watched {
+        Watched::Child(mut child) => match child.wait() {
+            Ok(status) if status.success() => Ended::OnPurpose,
+            Ok(status) => Ended::Died(status.to_string()),
+            Err(error) => Ended::Died(error.to_string()),
+        },
+        Watched::Adopted(control) => match control.await_end() {
+            End::Goodbye(why) if why == "stop" => Ended::OnPurpose,
+            End::Goodbye(why) => Ended::Died(format!("it ended by itself: {why}")),
+            End::Crash => Ended::Died("it is gone".into()),
+        },
+    }
+}
+
+fn wait_after(deaths_at_once: u32) -> Duration {
+    match deaths_at_once.checked_sub(FREE_RESTARTS) {
+        None => Duration::ZERO,
+        Some(more) => Duration::from_secs(1 << more.min(5)).min(LONGEST_WAIT),
+    }
+}
+
+fn http_of(status: &Value) -> Option<String> {
+    let listen = status["listen"].as_object()?;
+    Some(format!("http://{}:{}", show(&listen["addr"]), show(&listen["port"])))
+}
+
+fn note_browser(config: &Config) {
+    match &config.settings.browser {
+        BrowserChoice::Fake => output::note("Browser: the built-in fake one, for tests."),
+        BrowserChoice::Named(Some(path)) => output::note(&format!("Browser: {}. This version cannot drive it yet; TABMUX_BROWSER=fake is for tests.", path.display())),
+        BrowserChoice::Named(None) => output::note("Browser: none. This version drives only the built-in fake one: set TABMUX_BROWSER=fake."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_restarts_are_immediate_and_later_ones_wait_ever_longer() {
+        let waits: Vec<u64> = (0..12).map(|deaths| wait_after(deaths).as_secs()).collect();
+        assert_eq!(waits, [0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30, 30]);
+    }
+}

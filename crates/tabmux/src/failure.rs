@@ -1,0 +1,61 @@
+//! Why a command ends badly, and with which exit status. The status is chosen where the failure is made.
+
+use tabmux_core::{Code, Fault};
+use tabmux_daemon::rundir::{DirError, LockError};
+
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// The exit statuses of CONTRACT.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    CallFailed = 1,
+    WrongUsage = 2,
+    Unavailable = 69,
+    BadConfiguration = 78,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) fault: Fault,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::WrongUsage, fault: Fault::new(Code::BadArgument, message, hint) }
+    }
+
+    pub(crate) fn configuration(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::BadConfiguration, fault: Fault::new(Code::BadArgument, message, hint) }
+    }
+
+    pub(crate) fn unavailable(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Unavailable, fault: Fault::new(code, message, hint) }
+    }
+
+    /// Something of this machine failed that no argument could have avoided.
+    pub(crate) fn io(what: &str, error: &std::io::Error) -> Self {
+        let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::Internal };
+        Self::unavailable(code, format!("{what}: {error}."), "Run `tabmux doctor` to see what is wrong.")
+    }
+}
+
+/// A fault the daemon answered with.
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self { exit: Exit::CallFailed, fault }
+    }
+}
+
+impl From<DirError> for Failure {
+    fn from(error: DirError) -> Self {
+        Self { exit: Exit::Unavailable, fault: error.into() }
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        let hint = "Another tabmux is starting or stopping a daemon here; try again, or look at `tabmux doctor`.";
+        Self::unavailable(Code::Timeout, error.to_string(), hint)
+    }
+}

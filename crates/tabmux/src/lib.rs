@@ -1,0 +1,54 @@
+//! The command line and the stdio shim. It finds or starts the daemon, talks to its doors, and prints. Sessions,
+//! ownership, browsers and MCP's meaning are deliberately absent: they are the daemon's.
+
+mod cli;
+mod commands;
+mod control;
+mod daemon;
+mod failure;
+mod output;
+mod settings;
+mod shim;
+mod start;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::Cli;
+use commands::Done;
+use failure::{Exit, Failure};
+use output::Form;
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
+    let form = if cli.json { Form::Json } else { Form::Text };
+    match commands::run(cli, form) {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Badly) => ExitCode::from(Exit::CallFailed as u8),
+        Err(failure) => {
+            output::fail(form, &failure.fault);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+/// Help and version are results; everything else clap says is an error, and with `--json` one document as well.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
+    let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked_for_json && !wanted {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        output::fail(Form::Json, &Failure::usage(format!("{first}."), "`tabmux --help` shows what there is.").fault);
+    } else {
+        // Where it cannot be printed, the exit status still says it.
+        error.print().ok();
+    }
+    ExitCode::from(if wanted { 0 } else { Exit::WrongUsage as u8 })
+}

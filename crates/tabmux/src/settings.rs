@@ -1,0 +1,205 @@
+//! Configuration: a file, variables and flags become one `Config`. A flag wins over a variable, a variable over
+//! the file; nothing unknown is ignored. This is the only room that looks at the environment.
+
+mod duration;
+mod keys;
+mod layers;
+pub(crate) mod paths;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use tabmux_daemon::Settings;
+use tabmux_daemon::settings::{BrowserChoice, Clocks, Limits, Listen, OnConflict, OnLost, SessionInfo};
+
+use crate::failure::{Failure, Outcome};
+use layers::{Layers, Raw};
+pub(crate) use paths::Places;
+
+const DEFAULT_PORT: u16 = 3026;
+
+/// The flags every command takes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Flags {
+    /// Talk to the private daemon NAME instead of the common one
+    #[arg(short = 'L', value_name = "NAME", global = true)]
+    pub(crate) instance: Option<String>,
+    /// The daemon's socket, instead of tabmux.sock in the runtime directory
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) socket: Option<PathBuf>,
+    /// The daemon's pid file
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) pid_file: Option<PathBuf>,
+    /// The daemon's log file
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Set one key of the configuration, for example session.idle=5m; wins over file and variables
+    #[arg(long, value_name = "KEY=VALUE", global = true)]
+    pub(crate) set: Vec<String>,
+}
+
+/// What the process was given from outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// Variables that are valid UTF-8.
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) temp_dir: PathBuf,
+    pub(crate) uid: u32,
+}
+
+/// Everything this command line and a daemon it starts need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) settings: Settings,
+    pub(crate) places: Places,
+    pub(crate) flags: Flags,
+    pub(crate) browser_args: Vec<String>,
+    pub(crate) headless: bool,
+    /// A filter for the log, as `tracing` reads it.
+    pub(crate) log: String,
+    /// `TABMUX_TOKEN`: the capability this command line acts with; without it, it is the operator.
+    pub(crate) token: Option<String>,
+    /// `TABMUX_SESSION`
+    pub(crate) session: Option<String>,
+    pub(crate) env: Environment,
+}
+
+impl Environment {
+    pub(crate) fn of_process() -> Self {
+        Self {
+            variables: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect(),
+            cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            temp_dir: std::env::temp_dir(),
+            uid: rustix::process::geteuid().as_raw(),
+        }
+    }
+
+    /// A variable that is set and not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(|value| self.cwd.join(value))
+    }
+}
+
+impl Config {
+    pub(crate) fn resolve(flags: &Flags, env: Environment) -> Outcome<Self> {
+        let places = paths::resolve(flags, &env)?;
+        let layers = Layers::gather(flags, &env)?;
+        let settings = Settings {
+            paths: places.paths.clone(),
+            clocks: clocks(&layers)?,
+            limits: limits(&layers)?,
+            listen: listen(&layers, flags)?,
+            on_lost: layers.read("session.on_lost", OnLost::Grace, "grace, close or keep", |raw| {
+                one_of(raw, &[("grace", OnLost::Grace), ("close", OnLost::Close), ("keep", OnLost::Keep)])
+            })?,
+            session_info: layers.read("reply.session_info", SessionInfo::Auto, "auto, always or never", |raw| {
+                one_of(raw, &[("auto", SessionInfo::Auto), ("always", SessionInfo::Always), ("never", SessionInfo::Never)])
+            })?,
+            browser: layers.read("browser", BrowserChoice::Named(None), "the path of a Chromium, or fake", |raw| match raw.text()? {
+                "" => None,
+                "fake" => Some(BrowserChoice::Fake),
+                path => Some(BrowserChoice::Named(Some(path.into()))),
+            })?,
+            supervised: false,
+            conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
+        };
+        Ok(Self {
+            settings,
+            places,
+            flags: flags.clone(),
+            browser_args: layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?,
+            headless: layers.read("headless", true, TRUTH, truth)?,
+            log: layers.read("log", "info".into(), "a log filter such as info, debug or tabmux_daemon=debug", log_filter)?,
+            token: env.get("TABMUX_TOKEN").map(Into::into),
+            session: env.get("TABMUX_SESSION").map(Into::into),
+            env,
+        })
+    }
+}
+
+const TRUTH: &str = "true or false";
+
+fn truth(raw: &Raw) -> Option<bool> {
+    one_of(raw, &[("true", true), ("1", true), ("yes", true), ("on", true), ("false", false), ("0", false), ("no", false), ("off", false)])
+}
+
+fn one_of<T: Copy>(raw: &Raw, choices: &[(&str, T)]) -> Option<T> {
+    let text = raw.text()?;
+    choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
+}
+
+fn log_filter(raw: &Raw) -> Option<String> {
+    let text = raw.text()?;
+    // A bare word that is no level would be read as the name of a module, and silence everything else.
+    let plausible = |part: &str| match part.rsplit_once('=') {
+        Some((_, level)) => level.parse::<tracing::level_filters::LevelFilter>().is_ok(),
+        None => part.parse::<tracing::level_filters::LevelFilter>().is_ok(),
+    };
+    let valid = !text.is_empty() && text.split(',').all(plausible) && tracing_subscriber::EnvFilter::try_new(text).is_ok();
+    valid.then(|| text.to_owned())
+}
+
+fn clocks(layers: &Layers) -> Outcome<Clocks> {
+    let defaults = Clocks::default();
+    let clock = |name, default| layers.read(name, default, duration::CHOICES, |raw| duration::parse(raw.text()?).ok());
+    Ok(Clocks {
+        session_idle: clock("session.idle", defaults.session_idle)?,
+        orphan_grace: clock("session.orphan_grace", defaults.orphan_grace)?,
+        exit_when_empty: clock("daemon.exit_when_empty", defaults.exit_when_empty)?,
+        // A call without a deadline would wait for ever, so off is not among the choices.
+        call_deadline: layers.read("call.deadline", defaults.call_deadline, "a duration from 1ms to 10m, such as 30s", |raw| {
+            duration::parse(raw.text()?).ok()?.filter(|deadline| deadline.as_secs() <= 600)
+        })?,
+    })
+}
+
+fn limits(layers: &Layers) -> Outcome<Limits> {
+    let defaults = Limits::default();
+    let count = |name, default| layers.read(name, default, "a whole number; 0 is no limit", |raw| raw.text()?.parse::<u32>().ok());
+    Ok(Limits {
+        warn_sessions: count("limits.warn_sessions", defaults.warn_sessions)?,
+        max_sessions: count("limits.max_sessions", defaults.max_sessions)?,
+        max_clones: count("limits.max_clones", defaults.max_clones)?,
+        queue: layers.read("limits.queue", defaults.queue, "a whole number from 1 to 100000", |raw| {
+            raw.text()?.parse().ok().filter(|queue| (1..=100_000).contains(queue))
+        })?,
+    })
+}
+
+fn listen(layers: &Layers, flags: &Flags) -> Outcome<Listen> {
+    let port = if flags.instance.is_some() { 0 } else { DEFAULT_PORT };
+    let default = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let addr = layers.read("listen.addr", default, "a loopback address such as 127.0.0.1:3026, a port, or off", |raw| address(raw.text()?))?;
+    if let Some(addr) = addr
+        && !addr.ip().is_loopback()
+    {
+        let message = format!("listen.addr = {addr} is reachable from other machines, and tabmux would hand them your browser.");
+        return Err(Failure::configuration(message, "Use a loopback address such as 127.0.0.1:3026, and a tunnel such as ssh -L for access from afar."));
+    }
+    Ok(Listen {
+        addr,
+        also: layers.read("listen.also", Vec::new(), "a list of ports, such as [8765, 3000]", |raw| {
+            raw.items(&[',', ' ']).iter().map(|port| port.parse().ok().filter(|port| *port != 0)).collect()
+        })?,
+        on_conflict: layers.read("listen.on_conflict", OnConflict::Refuse, "refuse or next", |raw| {
+            one_of(raw, &[("refuse", OnConflict::Refuse), ("next", OnConflict::Next)])
+        })?,
+    })
+}
+
+fn address(text: &str) -> Option<Option<SocketAddr>> {
+    if text == "off" {
+        return Some(None);
+    }
+    let local = |port: &str| port.parse().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    local(text).or_else(|| local(text.strip_prefix("localhost:")?)).or_else(|| text.parse().ok()).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The one table of what can be set: key in the file, variable, and what a value may be. File, variables and
+//! `--set` all read it, so none of them can know a key the others do not.
+
+/// One line of the table.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) variable: Option<&'static str>,
+}
+
+const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
+    Key { name, variable }
+}
+
+pub(super) const KEYS: [Key; 18] = [
+    key("session.idle", Some("TABMUX_SESSION_IDLE")),
+    key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
+    key("session.on_lost", None),
+    key("daemon.exit_when_empty", Some("TABMUX_EXIT_WHEN_EMPTY")),
+    key("call.deadline", Some("TABMUX_CALL_DEADLINE")),
+    key("limits.warn_sessions", None),
+    key("limits.max_sessions", None),
+    key("limits.max_clones", None),
+    key("limits.queue", None),
+    key("listen.addr", Some("TABMUX_LISTEN")),
+    key("listen.also", None),
+    key("listen.on_conflict", None),
+    key("reply.session_info", None),
+    key("browser", Some("TABMUX_BROWSER")),
+    key("browser_args", Some("TABMUX_BROWSER_ARGS")),
+    key("headless", Some("TABMUX_HEADLESS")),
+    key("log", Some("TABMUX_LOG")),
+    // Mounts the MCP conformance fixtures. Tests only, and so without a variable and without a word in the manual.
+    key("test.conformance_fixtures", None),
+];
+
+/// Variables that are not settings of the daemon.
+pub(super) const OTHER_VARIABLES: [&str; 7] = [
+    "TABMUX_RUNTIME_DIR",
+    "TABMUX_STATE_DIR",
+    "TABMUX_CONFIG",
+    "TABMUX_SESSION",
+    "TABMUX_TOKEN",
+    "TABMUX_SURFACE_ID",
+    "TABMUX_WORKSPACE_ID",
+];
+
+pub(super) fn known(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The known key that looks most like `name`.
+pub(super) fn nearest_key(name: &str) -> &'static str {
+    let distance = |key: &&Key| edit_distance(name, key.name).min(edit_distance(name, key.name.rsplit('.').next().unwrap_or(key.name)));
+    KEYS.iter().min_by_key(distance).map_or("session.idle", |key| key.name)
+}
+
+/// The known variable that `name` is most probably a slip of. A `TABMUX_` variable that resembles none is left alone:
+/// test harnesses and wrappers have their own (`TABMUX_BLESS`), and refusing those would break them for nothing.
+pub(super) fn meant_variable(name: &str) -> Option<&'static str> {
+    let mut known = KEYS.iter().filter_map(|key| key.variable).chain(OTHER_VARIABLES);
+    let short = |name: &'_ str| name.strip_prefix("TABMUX_").unwrap_or(name).len();
+    known.find(|variable| *variable != name && edit_distance(name, variable) <= (short(variable) / 4).max(1))
+}
+
+/// Levenshtein's distance over bytes.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_finds_its_neighbour() {
+        for (typo, key) in [("sesion.idle", "session.idle"), ("orphan_grace", "session.orphan_grace"), ("limits.maxsessions", "limits.max_sessions")] {
+            assert_eq!(nearest_key(typo), key);
+        }
+    }
+
+    #[test]
+    fn only_slips_of_a_known_variable_are_taken_for_one() {
+        for (name, meant) in [
+            ("TABMUX_SESION", Some("TABMUX_SESSION")),
+            ("TABMUX_RUNTIMEDIR", Some("TABMUX_RUNTIME_DIR")),
+            ("TABMUX_SESSION_IDEL", Some("TABMUX_SESSION_IDLE")),
+            ("TABMUX_LOGS", Some("TABMUX_LOG")),
+            ("TABMUX_BLESS", None),
+            ("TABMUX_TEST_DIR", None),
+            ("TABMUX_BIN", None),
+        ] {
+            assert_eq!(meant_variable(name), meant, "{name}");
+        }
+    }
+}

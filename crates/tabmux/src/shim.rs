@@ -1,0 +1,323 @@
+//! `tabmux mcp`: passes an MCP client's lines to the daemon and back, and joins the next daemon when one is gone.
+//! It knows which requests are unanswered and nothing else of MCP: tools, sessions and schemas are deliberately absent.
+
+mod answer;
+mod glimpse;
+mod key;
+mod ledger;
+mod outbox;
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::io::{Cursor, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tabmux_core::{Code, Fault};
+use tabmux_wire::MAX_FRAME_BYTES;
+use tabmux_wire::hello::{GoodbyeLine, Hello, Role};
+use tabmux_wire::lines::{Line, LineReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Chain};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::failure::{Failure, Outcome};
+use crate::settings::Config;
+use crate::start::{Absent, Joined, Starter};
+use glimpse::{Glimpse, glimpse};
+use ledger::{Ledger, Outgoing, Parting};
+use outbox::Outbox;
+
+/// A daemon that lived shorter than this died at once.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// So many daemons may die at once in a row before the shim stops joining the next one by itself.
+const MAX_SHORT_LIVES: u32 = 3;
+/// For answers that are already here when the client leaves.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What `tabmux mcp` was told on its command line.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoint {
+    pub(crate) session: Option<String>,
+    pub(crate) tools: Option<String>,
+    /// What `start_browser` takes when the call does not say.
+    pub(crate) defaults: Map<String, Value>,
+}
+
+struct Shim {
+    starter: Arc<Starter>,
+    hello: Hello,
+    /// Parameters of an `initialize` that is on its way.
+    initialize: Option<Value>,
+    ledger: Ledger,
+    up: Outbox,
+    down: Outbox,
+    link: Link,
+    short_lives: u32,
+}
+
+enum Link {
+    /// Until the client's next line.
+    Apart,
+    Joining(JoinHandle<Outcome<Joined>>),
+    Joined(Box<Connection>),
+}
+
+struct Connection {
+    reader: LineReader<BufReader<Chain<Cursor<Vec<u8>>, OwnedReadHalf>>>,
+    /// `None` once a write failed; what the daemon said before it left can still be read.
+    writer: Option<OwnedWriteHalf>,
+    read_only_tools: HashSet<String>,
+    since: Instant,
+}
+
+enum Event {
+    FromClient(std::io::Result<Line>),
+    FromDaemon(std::io::Result<Line>),
+    Joined(Outcome<Joined>),
+    WroteUp(std::io::Result<usize>),
+    WroteDown(std::io::Result<usize>),
+    Stop,
+}
+
+/// Serves this process's standard input and output until the client leaves.
+pub(crate) fn serve(config: &Config, endpoint: Endpoint) -> Outcome {
+    config.places.prepare()?;
+    let key = match &endpoint.session {
+        Some(name) => key::named(&config.settings.paths.state_dir, name)?,
+        None => key::fresh()?,
+    };
+    let hello = Hello {
+        role: Role::Mcp,
+        program: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        key: Some(key),
+        session: endpoint.session,
+        token: config.token.clone(),
+        initialize: None,
+        tools: endpoint.tools,
+        defaults: endpoint.defaults,
+    };
+    let shim = Shim::new(Starter::of(config)?, hello);
+    let io = |error| Failure::io("The shim cannot start", &error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
+    runtime.block_on(async {
+        let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal).into_iter();
+        let mut next = || signals.next().expect("three signals were asked for").map_err(io);
+        let (mut terminate, mut interrupt, mut hangup) = (next()?, next()?, next()?);
+        let stop = async move {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hangup.recv() => {} }
+        };
+        shim.run(tokio::io::stdin(), tokio::io::stdout(), Box::pin(stop)).await;
+        Outcome::Ok(())
+    })?;
+    // A read of the standard input that never ends must not keep us.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+impl Shim {
+    fn new(starter: Starter, hello: Hello) -> Self {
+        Self {
+            starter: Arc::new(starter),
+            hello,
+            initialize: None,
+            ledger: Ledger::default(),
+            up: Outbox::default(),
+            down: Outbox::default(),
+            link: Link::Apart,
+            short_lives: 0,
+        }
+    }
+
+    async fn run(mut self, stdin: impl AsyncRead + Unpin, mut stdout: impl AsyncWrite + Unpin, mut stop: Pin<Box<impl Future<Output = ()>>>) {
+        let mut stdin = LineReader::new(BufReader::new(stdin), MAX_FRAME_BYTES);
+        self.join();
+        loop {
+            match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
+                Event::FromClient(Ok(Line::Whole(line))) => self.from_client(line),
+                Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
+                    let id = glimpse::id_in_edges(&head, &tail).unwrap_or(Value::Null);
+                    self.down.push_line(answer::too_long(&id, bytes));
+                }
+                Event::FromDaemon(Ok(Line::Whole(line))) => self.from_daemon(line),
+                Event::FromDaemon(Ok(Line::TooLong { bytes, head, tail })) => {
+                    if let Some(id) = glimpse::id_in_edges(&head, &tail) {
+                        self.ledger.settle(&id);
+                        self.down.push_line(answer::too_long(&id, bytes));
+                    }
+                }
+                Event::FromDaemon(Ok(Line::End) | Err(_)) => self.daemon_lost(),
+                Event::Joined(Ok(joined)) => self.joined(joined),
+                Event::Joined(Err(failure)) => self.without_daemon(&failure.fault),
+                Event::WroteUp(Ok(bytes)) if bytes > 0 => {
+                    if let Some(Outgoing { key: Some(key), .. }) = self.up.wrote(bytes) {
+                        self.ledger.written(&key);
+                    }
+                }
+                Event::WroteUp(_) => {
+                    if let Link::Joined(connection) = &mut self.link {
+                        connection.writer = None;
+                    }
+                }
+                Event::WroteDown(Ok(bytes)) if bytes > 0 => {
+                    self.down.wrote(bytes);
+                }
+                Event::FromClient(Ok(Line::End) | Err(_)) | Event::WroteDown(_) | Event::Stop => break,
+            }
+        }
+        let last_words = async {
+            while !self.down.is_empty() {
+                let bytes = stdout.write(self.down.chunk()).await?;
+                self.down.wrote(bytes);
+            }
+            stdout.flush().await
+        };
+        // A client that left does not read; then there is nothing left to do.
+        tokio::time::timeout(LAST_WORDS_WITHIN, last_words).await.ok();
+    }
+
+    /// Waits for whatever comes first. Every branch is cancel-safe: what it has not done, it does next time.
+    async fn next_event(
+        &mut self,
+        stdin: &mut LineReader<impl tokio::io::AsyncBufRead + Unpin>,
+        stdout: &mut (impl AsyncWrite + Unpin),
+        stop: &mut Pin<Box<impl Future<Output = ()>>>,
+    ) -> Event {
+        let room = (self.up.has_room(), self.down.has_room());
+        let (mut reader, mut writer, mut joining) = (None, None, None);
+        match &mut self.link {
+            Link::Apart => {}
+            Link::Joining(handle) => joining = Some(handle),
+            Link::Joined(connection) => {
+                reader = Some(&mut connection.reader);
+                writer = connection.writer.as_mut();
+            }
+        }
+        let (up, down) = (self.up.chunk(), self.down.chunk());
+        let (can_read, can_write, is_joining) = (reader.is_some(), writer.is_some(), joining.is_some());
+        tokio::select! {
+            line = stdin.next(), if room.0 && room.1 => Event::FromClient(line),
+            Some(line) = async { Some(reader?.next().await) }, if can_read && room.1 => Event::FromDaemon(line),
+            Some(wrote) = async { Some(writer?.write(up).await) }, if can_write && !up.is_empty() => Event::WroteUp(wrote),
+            wrote = stdout.write(down), if !down.is_empty() => Event::WroteDown(wrote),
+            Some(joined) = async { Some(joining?.await) }, if is_joining => Event::Joined(joined.unwrap_or_else(|panic| {
+                Err(Failure::unavailable(Code::Internal, format!("Joining the daemon failed: {panic}."), "Try again."))
+            })),
+            () = stop.as_mut() => Event::Stop,
+        }
+    }
+
+    fn from_client(&mut self, mut line: Vec<u8>) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        line.push(b'\n');
+        match glimpse(&line) {
+            Glimpse::Request { id, method } => {
+                if method == "initialize" {
+                    self.initialize = glimpse::params_of(&line);
+                }
+                match self.ledger.note(id, method, &line) {
+                    Ok(key) => self.up.push(Outgoing { key: Some(key), line }),
+                    Err(refused) => return self.down.push_line(refused),
+                }
+            }
+            Glimpse::Cancelled { id } => {
+                self.ledger.settle(&id);
+                self.up.push_line(line);
+            }
+            Glimpse::Answer { .. } | Glimpse::Other => self.up.push_line(line),
+        }
+        if matches!(self.link, Link::Apart) {
+            self.join();
+        }
+    }
+
+    fn from_daemon(&mut self, mut line: Vec<u8>) {
+        if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
+            return self.daemon_left(&line);
+        }
+        if let Glimpse::Answer { id, failed } = glimpse(&line)
+            && self.ledger.settle(&id).as_deref() == Some("initialize")
+            && !failed
+        {
+            self.hello.initialize = self.initialize.take();
+        }
+        line.push(b'\n');
+        self.down.push_line(line);
+    }
+
+    fn join(&mut self) {
+        let (starter, hello) = (Arc::clone(&self.starter), self.hello.clone());
+        self.link = Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
+    }
+
+    fn joined(&mut self, joined: Joined) {
+        match Connection::of(joined) {
+            Ok(connection) => self.link = Link::Joined(Box::new(connection)),
+            Err(error) => self.without_daemon(&Failure::io("The daemon's connection cannot be used", &error).fault),
+        }
+    }
+
+    /// The daemon said goodbye. Another one is joined when the client wants something, or at once if it already does.
+    fn daemon_left(&mut self, line: &[u8]) {
+        let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_slice(line) else { return };
+        let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
+        // After an upgrade a new daemon stands ready with the same sessions.
+        let parting = if goodbye == "upgrade" { Parting::Crash { read_only_tools: &connection.read_only_tools } } else { Parting::Goodbye };
+        self.settle_all(parting);
+        self.short_lives = 0;
+        if !self.up.is_empty() || goodbye == "upgrade" {
+            self.join();
+        }
+    }
+
+    /// The daemon is gone without a word: join the next one at once.
+    fn daemon_lost(&mut self) {
+        let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
+        self.short_lives = if connection.since.elapsed() < SHORT_LIFE { self.short_lives + 1 } else { 0 };
+        self.settle_all(Parting::Crash { read_only_tools: &connection.read_only_tools });
+        if self.short_lives < MAX_SHORT_LIVES {
+            self.join();
+        } else {
+            self.short_lives = 0;
+            let message = format!("The daemon died {MAX_SHORT_LIVES} times at once after it was joined.");
+            self.without_daemon(&Fault::new(Code::Internal, message, "Look at `tabmux logs`, then try again."));
+        }
+    }
+
+    fn without_daemon(&mut self, fault: &Fault) {
+        self.link = Link::Apart;
+        // Standard error is all there is for a client that asked nothing yet; where it is closed, nobody listens.
+        writeln!(std::io::stderr(), "tabmux mcp: {fault}").ok();
+        self.settle_all(Parting::NoDaemon { fault });
+    }
+
+    fn settle_all(&mut self, parting: Parting<'_>) {
+        self.up.clear();
+        let verdict = self.ledger.judge(parting);
+        verdict.again.into_iter().for_each(|outgoing| self.up.push(outgoing));
+        verdict.answers.into_iter().for_each(|line| self.down.push_line(line));
+    }
+}
+
+impl Connection {
+    fn of(joined: Joined) -> std::io::Result<Self> {
+        joined.stream.set_nonblocking(true)?;
+        let (reader, writer) = tokio::net::UnixStream::from_std(joined.stream)?.into_split();
+        let source = BufReader::new(Cursor::new(joined.early).chain(reader));
+        Ok(Self {
+            reader: LineReader::new(source, MAX_FRAME_BYTES),
+            writer: Some(writer),
+            read_only_tools: joined.welcome.read_only_tools.into_iter().collect(),
+            since: Instant::now(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The start dance: connect; else lock, connect again, else start a daemon and connect. Whether a daemon lives is
+//! said by its lock and by its listening socket, never by how fast it answers, and no leftover file matters.
+//! Everything here blocks, within a deadline; the shim runs it beside its loop.
+
+mod knock;
+mod launch;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use tabmux_core::Code;
+use tabmux_daemon::rundir::{self, LockState};
+use tabmux_wire::hello::{Hello, HelloLine, Welcome, WelcomeLine};
+use tabmux_wire::{MAX_FRAME_BYTES, VERSION};
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::settings::{Config, Places};
+use knock::{Refusal, knock};
+use launch::{Launcher, Parent, reap};
+pub(crate) use launch::{ReadyReport, Report, own_program};
+
+/// For the whole dance and the welcome: a daemon that was stopped for 20 s must still be waited for.
+const JOIN_WITHIN: Duration = Duration::from_secs(60);
+/// A daemon that dies at once after it was ready is not started more often than this.
+const MAX_LAUNCHES: u32 = 3;
+/// How long a daemon that holds its lock without listening is left to itself before it is looked at again.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What to do when no daemon runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    Start,
+    Say,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Starter {
+    pub(crate) places: Places,
+    launcher: Launcher,
+}
+
+/// A connection whose hello was answered with a welcome.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) stream: UnixStream,
+    /// What the daemon sent behind its welcome.
+    pub(crate) early: Vec<u8>,
+    pub(crate) welcome: Welcome,
+}
+
+enum Greeting {
+    Welcome(Box<Joined>),
+    /// The daemon left before it said anything: it was on its way out.
+    Closed,
+}
+
+impl Starter {
+    pub(crate) fn of(config: &Config) -> Outcome<Self> {
+        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Client)? })
+    }
+
+    /// For `tabmux up`, whose daemon is its own child.
+    pub(crate) fn supervising(config: &Config) -> Outcome<Self> {
+        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Supervisor)? })
+    }
+
+    /// Connects and says hello; `None` where no daemon runs and none is to be started. A daemon that leaves before its
+    /// welcome is danced around again.
+    pub(crate) fn join(&self, hello: &Hello, absent: Absent) -> Outcome<Option<Joined>> {
+        let deadline = Instant::now() + JOIN_WITHIN;
+        let mut glance = GLANCE;
+        loop {
+            let Some(stream) = self.connect(absent, deadline)? else { return Ok(None) };
+            match greet(stream, hello, deadline)? {
+                Greeting::Welcome(joined) => return Ok(Some(*joined)),
+                Greeting::Closed if Instant::now() >= deadline => {
+                    let message = "The daemon closes every connection before it says anything.";
+                    return Err(Failure::unavailable(Code::Timeout, message, "Look at `tabmux logs`, or end it with `tabmux stop`."));
+                }
+                Greeting::Closed => {
+                    // Its end is the event to wait for; a daemon that lives on is asked again, ever less often.
+                    rundir::await_free(&self.places.paths.lock, glance).ok();
+                    glance = (glance * 2).min(Duration::from_secs(1));
+                }
+            }
+        }
+    }
+
+    /// A connection without a hello, for the doors that need none.
+    pub(crate) fn connect(&self, absent: Absent, deadline: Instant) -> Outcome<Option<UnixStream>> {
+        self.places.check()?;
+        match self.knock(deadline) {
+            Ok(stream) => Ok(Some(stream)),
+            Err(Refusal::NoDaemon) if absent == Absent::Say => Ok(None),
+            Err(Refusal::NoDaemon) => {
+                let (stream, child) = self.connect_or_launch(deadline)?;
+                child.into_iter().for_each(reap);
+                Ok(Some(stream))
+            }
+            Err(refusal) => Err(self.failure(&refusal)),
+        }
+    }
+
+    /// Under the start lock: connects to whoever listens by now, else to the daemon it starts.
+    pub(crate) fn connect_or_launch(&self, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
+        self.places.prepare()?;
+        let _starting = rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?;
+        let mut started = None;
+        let mut launches = 0;
+        loop {
+            match self.knock(deadline) {
+                Ok(stream) => return Ok((stream, started)),
+                Err(Refusal::NoDaemon) if launches < MAX_LAUNCHES => {}
+                Err(refusal) => return Err(self.failure(&refusal)),
+            }
+            if rundir::lock_state(&self.places.paths.lock)? == LockState::Held {
+                self.outwait(deadline)?;
+                continue;
+            }
+            launches += 1;
+            started.into_iter().for_each(reap);
+            started = match self.launcher.launch() {
+                Ok(child) => Some(child),
+                // Somebody else's daemon may have been faster; then ours was rightly refused.
+                Err(_) if rundir::lock_state(&self.places.paths.lock)? == LockState::Held => None,
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// What to say where a daemon was needed and none runs.
+    pub(crate) fn no_daemon(&self) -> Failure {
+        self.failure(&Refusal::NoDaemon)
+    }
+
+    fn failure(&self, refusal: &Refusal) -> Failure {
+        refusal.failure(&self.places.paths.socket)
+    }
+
+    fn knock(&self, deadline: Instant) -> Result<UnixStream, Refusal> {
+        knock(&self.places.paths.socket, deadline)
+    }
+
+    /// A daemon that lives without listening is just starting or just ending.
+    fn outwait(&self, deadline: Instant) -> Outcome {
+        if Instant::now() >= deadline {
+            let message = format!("A daemon holds {} but does not listen.", self.places.paths.lock.display());
+            return Err(Failure::unavailable(Code::Timeout, message, "Look at `tabmux logs`, or end that process."));
+        }
+        rundir::await_free(&self.places.paths.lock, GLANCE).ok();
+        Ok(())
+    }
+}
+
+fn greet(stream: UnixStream, hello: &Hello, deadline: Instant) -> Outcome<Greeting> {
+    let line = serde_json::to_string(&HelloLine { tabmux: VERSION, hello: hello.clone() }).expect("a hello is plain JSON");
+    match exchange(&stream, &line, deadline) {
+        Ok((answer, early)) => {
+            let answer: WelcomeLine = serde_json::from_slice(&answer).map_err(|_| not_a_daemon(&answer))?;
+            if let Some(fault) = answer.error {
+                return Err(Failure { exit: Exit::Unavailable, fault: fault.into() });
+            }
+            let welcome = answer.welcome.ok_or_else(|| not_a_daemon(b""))?;
+            Ok(Greeting::Welcome(Box::new(Joined { stream, early, welcome })))
+        }
+        Err(error) if is_closed(&error) => Ok(Greeting::Closed),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+            let message = format!("The daemon is running but said nothing for {} s.", JOIN_WITHIN.as_secs());
+            Err(Failure::unavailable(Code::Timeout, message, "It may be stopped or overloaded; try again, or end it with `tabmux stop`."))
+        }
+        Err(error) => Err(Failure::io("The daemon's welcome cannot be read", &error)),
+    }
+}
+
+/// Writes one line and reads one; also gives back what came behind it.
+pub(crate) fn exchange(stream: &UnixStream, line: &str, deadline: Instant) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(left))?;
+    stream.set_write_timeout(Some(left))?;
+    let mut writer = stream;
+    writer.write_all(format!("{line}\n").as_bytes())?;
+    let mut reader = BufReader::new(stream.take(MAX_FRAME_BYTES as u64));
+    let mut answer = Vec::new();
+    reader.read_until(b'\n', &mut answer)?;
+    if answer.pop() != Some(b'\n') {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    Ok((answer, reader.buffer().to_vec()))
+}
+
+fn is_closed(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected | UnexpectedEof)
+}
+
+fn not_a_daemon(answer: &[u8]) -> Failure {
+    let shown = String::from_utf8_lossy(&answer[..answer.len().min(80)]).into_owned();
+    let message = format!("What listens on the socket is no tabmux daemon of this version: it said {shown:?}.");
+    Failure::unavailable(Code::ProtocolVersion, message, "Stop it, or use another TABMUX_RUNTIME_DIR.")
+}
+
+#[cfg(test)]
+mod tests;
