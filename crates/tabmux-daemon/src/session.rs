@@ -84,7 +84,17 @@ impl SessionHandle {
         let stop = CancellationToken::new();
         let world = Arc::new(World::new(hub, id, spec, stop.clone()));
         let handle = Self { mailbox: Arc::default(), world, stop, done: CancellationToken::new() };
-        tokio::spawn(handle.clone().run());
+        let task = handle.clone();
+        tokio::spawn(async move {
+            // A defect here must not leave a session that nobody serves: it ends, and says so.
+            if tokio::spawn(task.clone().serve()).await.is_err() {
+                let fault = task.world.hub.panicked();
+                tracing::error!(session = %task.world.id, %fault, "the session's task failed");
+                task.world.hub.decide_now(|registry, _| registry.lost(task.world.id));
+            }
+            task.world.close().await;
+            task.world.hub.session_gone(task.world.id);
+        });
         handle
     }
 
@@ -104,16 +114,17 @@ impl SessionHandle {
         self.mailbox.jobs().retain(|job| job.admitted.call != call);
     }
 
-    async fn run(self) {
+    /// Runs calls until the session ends.
+    async fn serve(self) {
         loop {
             let job = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break,
+                () = self.stop.cancelled() => return,
                 job = self.mailbox.next() => job,
             };
             if self.world.open().await.is_err() {
                 // Every waiting call was ended with the reason when the registry was told.
-                break;
+                return;
             }
             match self.world.hub.begin(job.admitted.call) {
                 Ok(()) => self.world.execute(job, world::Turn::Queue).await,
@@ -121,7 +132,5 @@ impl SessionHandle {
                 Err(fault) => drop(job.reply.send(Err(fault))),
             }
         }
-        self.world.close().await;
-        self.world.hub.session_gone(self.world.id);
     }
 }

@@ -52,7 +52,9 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::KillSession { target }) => sessions::kill(&config, form, target),
         Some(Command::RenameSession { target, name }) => sessions::rename(&config, form, target, name),
         Some(Command::Fork { .. }) => Err(not_built("fork", "Make a new session with `tabmux new` and sign in there.")),
-        Some(Command::Attach { .. }) => Err(not_built("attach", "See what a session does with `tabmux ls` and `tabmux call list_pages -t NAME`.")),
+        Some(Command::Attach { .. }) => {
+            Err(not_built("attach", "See what a session does with `tabmux ls` and `tabmux call list_pages -t NAME`."))
+        }
         Some(Command::Call { tool, pairs, args, at }) => call::run(&config, form, tool, arguments::gather(&pairs, args.as_deref())?, at),
         Some(Command::Short(short)) => call::short(&config, form, short),
         Some(Command::Tools { cost }) => tools::run(form, cost),

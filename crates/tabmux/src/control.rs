@@ -93,7 +93,11 @@ impl Control {
                 return Err(gone());
             }
             let response: Response = serde_json::from_str(&line).map_err(|error| {
-                Failure::unavailable(Code::ProtocolVersion, format!("The daemon's answer cannot be read: {error}."), "Restart it: `tabmux stop`.")
+                Failure::unavailable(
+                    Code::ProtocolVersion,
+                    format!("The daemon's answer cannot be read: {error}."),
+                    "Restart it: `tabmux stop`.",
+                )
             })?;
             if response.id != self.asked {
                 continue;
@@ -138,5 +142,8 @@ impl Control {
 
 fn gone() -> Failure {
     let message = "The daemon ended before it answered.";
-    Failure { exit: Exit::Unavailable, fault: Fault::new(Code::OutcomeUnknown, message, "See `tabmux ls` for what is left, then try again.") }
+    Failure {
+        exit: Exit::Unavailable,
+        fault: Fault::new(Code::OutcomeUnknown, message, "See `tabmux ls` for what is left, then try again."),
+    }
 }

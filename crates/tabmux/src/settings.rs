@@ -69,7 +69,9 @@ pub(crate) struct Config {
 impl Environment {
     pub(crate) fn of_process() -> Self {
         Self {
-            variables: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect(),
+            variables: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             temp_dir: std::env::temp_dir(),
             uid: rustix::process::geteuid().as_raw(),
@@ -175,12 +177,16 @@ fn limits(layers: &Layers) -> Outcome<Limits> {
 fn listen(layers: &Layers, flags: &Flags) -> Outcome<Listen> {
     let port = if flags.instance.is_some() { 0 } else { DEFAULT_PORT };
     let default = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let addr = layers.read("listen.addr", default, "a loopback address such as 127.0.0.1:3026, a port, or off", |raw| address(raw.text()?))?;
+    let addr =
+        layers.read("listen.addr", default, "a loopback address such as 127.0.0.1:3026, a port, or off", |raw| address(raw.text()?))?;
     if let Some(addr) = addr
         && !addr.ip().is_loopback()
     {
         let message = format!("listen.addr = {addr} is reachable from other machines, and tabmux would hand them your browser.");
-        return Err(Failure::configuration(message, "Use a loopback address such as 127.0.0.1:3026, and a tunnel such as ssh -L for access from afar."));
+        return Err(Failure::configuration(
+            message,
+            "Use a loopback address such as 127.0.0.1:3026, and a tunnel such as ssh -L for access from afar.",
+        ));
     }
     Ok(Listen {
         addr,

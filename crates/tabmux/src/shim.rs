@@ -133,7 +133,12 @@ impl Shim {
         }
     }
 
-    async fn run(mut self, stdin: impl AsyncRead + Unpin, mut stdout: impl AsyncWrite + Unpin, mut stop: Pin<Box<impl Future<Output = ()>>>) {
+    async fn run(
+        mut self,
+        stdin: impl AsyncRead + Unpin,
+        mut stdout: impl AsyncWrite + Unpin,
+        mut stop: Pin<Box<impl Future<Output = ()>>>,
+    ) {
         let mut stdin = LineReader::new(BufReader::new(stdin), MAX_FRAME_BYTES);
         self.join();
         loop {
@@ -253,7 +258,8 @@ impl Shim {
 
     fn join(&mut self) {
         let (starter, hello) = (Arc::clone(&self.starter), self.hello.clone());
-        self.link = Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
+        self.link =
+            Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
     }
 
     fn joined(&mut self, joined: Joined) {

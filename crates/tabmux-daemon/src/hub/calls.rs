@@ -1,10 +1,12 @@
 //! One call, in a straight line: find the tool, take the common arguments, be admitted, wait for the turn, run, answer.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde_json::Map;
 use tabmux_core::{Admitted, CallId, Code, Fault, Seat, SessionId};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
@@ -89,24 +91,25 @@ impl Hub {
         Ok((tool, common))
     }
 
-    /// Runs a future on its own task, so that a panic in it ends this call only, under deadline and cancel.
+    /// Runs a future under deadline and cancel; a panic in it ends this call only. It runs on the caller's task,
+    /// because what it decides at once must be decided in the order the calls came.
     async fn isolated(
         self: &Arc<Self>,
-        run: impl Future<Output = ToolResult> + Send + 'static,
+        run: impl Future<Output = ToolResult> + Send,
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> ToolResult {
-        let task = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(run));
         tokio::select! {
-            joined = task => joined.unwrap_or_else(|error| Err(self.panicked(&error))),
+            biased;
+            ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.panicked())),
             () = tokio::time::sleep_until(deadline) => Err(timed_out()),
             () = cancel.cancelled() => Err(cancelled()),
         }
     }
 
-    pub(crate) fn panicked(&self, error: &tokio::task::JoinError) -> Fault {
+    /// What a panic becomes; the panic itself is in the log.
+    pub(crate) fn panicked(&self) -> Fault {
         self.counters.panics.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(%error, "a call panicked");
         Fault::new(
             Code::Internal,
             "The call failed inside tabmux; nothing else was harmed.",
@@ -180,6 +183,12 @@ impl Hub {
         self.admit(tool, &common, caller, args, deadline)?.wait(&CancellationToken::new()).await
     }
 
+    /// The call has ended; the second time says nothing new.
+    pub(crate) fn finish(self: &Arc<Self>, call: CallId) {
+        self.decide_now(|registry, now| registry.finish(call, now));
+        self.lock().enders.remove(&call.0);
+    }
+
     /// The call's turn has come.
     pub(crate) fn begin(self: &Arc<Self>, call: CallId) -> Result<(), Fault> {
         self.decide_now(|registry, _| registry.begin(call))
@@ -211,7 +220,7 @@ impl Pending {
     }
 }
 
-/// Finishes the call when its caller stops waiting, for whatever reason: the one place calls are finished.
+/// Ends the call when its caller stops waiting for it, for whatever reason.
 struct CallGuard {
     hub: Arc<Hub>,
     call: CallId,
@@ -223,9 +232,7 @@ impl Drop for CallGuard {
     fn drop(&mut self) {
         self.abort.cancel();
         self.handle.withdraw(self.call);
-        let call = self.call;
-        self.hub.lock().enders.remove(&call.0);
-        self.hub.decide_now(|registry, now| registry.finish(call, now));
+        self.hub.finish(self.call);
     }
 }
 

@@ -208,7 +208,7 @@ impl World {
         }));
         let outcome = tokio::select! {
             biased;
-            joined = &mut run => joined.unwrap_or_else(|error| Err(self.hub.panicked(&error))),
+            joined = &mut run => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
             Ok(fault) = interrupted => Err(fault),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(crate::hub::timed_out()),
@@ -216,6 +216,8 @@ impl World {
         if turn == Turn::Queue {
             *locked(&self.running) = None;
         }
+        // Before the reply: the next call begins only once this one has ended.
+        self.hub.finish(admitted.call);
         let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url, news: locked(&self.news).drain(..).collect() });
         // Nobody listens when the caller gave up or the session ended.
         drop(reply.send(outcome));

@@ -65,7 +65,11 @@ pub(super) fn text_of(reply: &Value) -> String {
     let parts = reply["content"].as_array().map_or(&[][..], Vec::as_slice);
     let shown = parts.iter().map(|part| match part["type"].as_str() {
         Some("text") => part["text"].as_str().unwrap_or_default().to_owned(),
-        Some("image") => format!("[{}, {} bytes as base64; --json shows it]", part["mimeType"].as_str().unwrap_or("image"), part["data"].as_str().map_or(0, str::len)),
+        Some("image") => format!(
+            "[{}, {} bytes as base64; --json shows it]",
+            part["mimeType"].as_str().unwrap_or("image"),
+            part["data"].as_str().map_or(0, str::len)
+        ),
         _ => part.to_string(),
     });
     shown.collect::<Vec<_>>().join("\n")

@@ -12,18 +12,27 @@ const PASSED_ON: [&str; 2] = ["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR"];
 pub(super) fn text(config: &Config, program: &Path, http: Option<&str>) -> String {
     let server = server(config, program);
     let args: Vec<&str> = server["args"].as_array().map_or(&[][..], Vec::as_slice).iter().filter_map(Value::as_str).collect();
-    let env: String = server["env"].as_object().into_iter().flatten().map(|(name, value)| format!("-e {name}={} ", quoted(value.as_str().unwrap_or_default()))).collect();
+    let env: String = server["env"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| format!("-e {name}={} ", quoted(value.as_str().unwrap_or_default())))
+        .collect();
     let command = quoted(&program.to_string_lossy());
     let words: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
     let mut text = format!("Claude Code:\n  claude mcp add tabmux {env}-- {command} {}\n\n", words.join(" "));
-    text += &format!("Claude Desktop (claude_desktop_config.json), Cursor (.cursor/mcp.json):\n{}\n\n", indented(&json!({"mcpServers": {"tabmux": server}})));
+    text += &format!(
+        "Claude Desktop (claude_desktop_config.json), Cursor (.cursor/mcp.json):\n{}\n\n",
+        indented(&json!({"mcpServers": {"tabmux": server}}))
+    );
     let mut vs_code = server;
     vs_code["type"] = "stdio".into();
     text += &format!("VS Code (.vscode/mcp.json):\n{}\n\n", indented(&json!({"servers": {"tabmux": vs_code}})));
     match http {
         Some(url) => {
             let token = config.settings.paths.state_dir.join("token");
-            text += &format!("Over HTTP:\n  {url}/mcp\n  with the header `Authorization: Bearer TOKEN`; the token is in {}\n", token.display());
+            text +=
+                &format!("Over HTTP:\n  {url}/mcp\n  with the header `Authorization: Bearer TOKEN`; the token is in {}\n", token.display());
         }
         None => text += "Over HTTP: off, or its port is taken; `tabmux doctor` says which.\n",
     }

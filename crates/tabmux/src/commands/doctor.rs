@@ -104,7 +104,8 @@ fn browser(config: &Config) -> Check {
         BrowserChoice::Named(named) => {
             let shown = named.as_ref().map_or("none was named".into(), |path| path.display().to_string());
             let how = if config.headless { "headless" } else { "with a window" };
-            let message = format!("This version cannot drive a real browser yet ({shown}, {how}, {} arguments).", config.browser_args.len());
+            let message =
+                format!("This version cannot drive a real browser yet ({shown}, {how}, {} arguments).", config.browser_args.len());
             Err(Problem { message, cure: "Set TABMUX_BROWSER=fake to try tabmux without one.".into() })
         }
     };

@@ -20,7 +20,10 @@ fn defaults(config: &Config, args: &Mcp) -> Outcome<Map<String, Value>> {
     if let Some(size) = &args.viewport_size
         && !is_size(size)
     {
-        return Err(Failure::usage(format!("--viewport-size {size:?} is not WIDTHxHEIGHT."), "Write for example --viewport-size 1280x720."));
+        return Err(Failure::usage(
+            format!("--viewport-size {size:?} is not WIDTHxHEIGHT."),
+            "Write for example --viewport-size 1280x720.",
+        ));
     }
     // The daemon's working directory is not the client's.
     let storage_state = args.storage_state.as_ref().map(|path| config.env.cwd.join(path).to_string_lossy().into_owned());

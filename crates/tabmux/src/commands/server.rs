@@ -42,7 +42,15 @@ fn described(status: &Value) -> String {
         ("http", listen),
         ("sessions", format!("{} active, {} orphaned", show(&status["sessions"]["active"]), show(&status["sessions"]["orphaned"]))),
         ("clients", show(&status["clients"])),
-        ("calls", format!("{} running, {} queued, {} in all", show(&status["calls"]["running"]), show(&status["calls"]["queued"]), show(&status["calls"]["total"]))),
+        (
+            "calls",
+            format!(
+                "{} running, {} queued, {} in all",
+                show(&status["calls"]["running"]),
+                show(&status["calls"]["queued"]),
+                show(&status["calls"]["total"])
+            ),
+        ),
         ("browsers", status["browsers"].as_array().map_or(0, Vec::len).to_string()),
         ("memory", format!("{} kB", show(&status["memory_kb"]))),
     ];
@@ -89,7 +97,11 @@ pub(super) fn await_gone(config: &Config, pid: u32) -> Outcome {
 
 fn still_there(config: &Config) -> Failure {
     let message = format!("The daemon did not end within {} s.", GONE_WITHIN.as_secs());
-    let hint = format!("Its process id is in {}; its log is {}.", config.settings.paths.pid_file.display(), config.settings.paths.log_file.display());
+    let hint = format!(
+        "Its process id is in {}; its log is {}.",
+        config.settings.paths.pid_file.display(),
+        config.settings.paths.log_file.display()
+    );
     Failure::unavailable(Code::Timeout, message, hint)
 }
 

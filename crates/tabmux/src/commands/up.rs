@@ -192,8 +192,12 @@ fn http_of(status: &Value) -> Option<String> {
 fn note_browser(config: &Config) {
     match &config.settings.browser {
         BrowserChoice::Fake => output::note("Browser: the built-in fake one, for tests."),
-        BrowserChoice::Named(Some(path)) => output::note(&format!("Browser: {}. This version cannot drive it yet; TABMUX_BROWSER=fake is for tests.", path.display())),
-        BrowserChoice::Named(None) => output::note("Browser: none. This version drives only the built-in fake one: set TABMUX_BROWSER=fake."),
+        BrowserChoice::Named(Some(path)) => {
+            output::note(&format!("Browser: {}. This version cannot drive it yet; TABMUX_BROWSER=fake is for tests.", path.display()))
+        }
+        BrowserChoice::Named(None) => {
+            output::note("Browser: none. This version drives only the built-in fake one: set TABMUX_BROWSER=fake.")
+        }
     }
 }
 

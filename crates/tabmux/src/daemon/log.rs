@@ -25,8 +25,10 @@ struct BoundedFile {
 pub(super) fn begin(path: &Path, filter: &str) -> Outcome {
     let io = |error| Failure::io(&format!("The log {} cannot be written", path.display()), &error);
     let file = BoundedFile::open(path, MAX_BYTES).map_err(io)?;
-    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::configuration(format!("log = {filter:?}: {error}."), "Use info or debug."))?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).log_internal_errors(false).with_writer(Mutex::new(file));
+    let filter =
+        EnvFilter::try_new(filter).map_err(|error| Failure::configuration(format!("log = {filter:?}: {error}."), "Use info or debug."))?;
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).log_internal_errors(false).with_writer(Mutex::new(file));
     // Only tests begin twice, and then the first log serves.
     subscriber.try_init().ok();
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));

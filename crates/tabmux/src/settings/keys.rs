@@ -84,7 +84,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_finds_its_neighbour() {
-        for (typo, key) in [("sesion.idle", "session.idle"), ("orphan_grace", "session.orphan_grace"), ("limits.maxsessions", "limits.max_sessions")] {
+        for (typo, key) in
+            [("sesion.idle", "session.idle"), ("orphan_grace", "session.orphan_grace"), ("limits.maxsessions", "limits.max_sessions")]
+        {
             assert_eq!(nearest_key(typo), key);
         }
     }

@@ -146,7 +146,8 @@ fn scalar(value: &DeValue<'_>) -> String {
 /// The file's path and text. Absent is fine unless `TABMUX_CONFIG` names it.
 fn config_file(env: &Environment) -> Outcome<Option<(std::path::PathBuf, String)>> {
     let named = env.path("TABMUX_CONFIG");
-    let default = || env.path("XDG_CONFIG_HOME").or_else(|| Some(env.path("HOME")?.join(".config"))).map(|dir| dir.join("tabmux/config.toml"));
+    let default =
+        || env.path("XDG_CONFIG_HOME").or_else(|| Some(env.path("HOME")?.join(".config"))).map(|dir| dir.join("tabmux/config.toml"));
     let Some(path) = named.clone().or_else(default) else { return Ok(None) };
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),

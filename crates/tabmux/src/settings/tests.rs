@@ -133,7 +133,8 @@ fn a_slip_of_a_variable_is_an_error_and_a_stranger_is_not() {
 fn the_http_door_opens_on_loopback_only() {
     let listen = |value: &str| Desk::new().var("TABMUX_LISTEN", value).config().map(|config| config.settings.listen.addr);
     assert_eq!(listen("off").unwrap(), None);
-    for (text, addr) in [("4000", "127.0.0.1:4000"), ("localhost:0", "127.0.0.1:0"), ("127.0.0.2:1", "127.0.0.2:1"), ("[::1]:5", "[::1]:5")] {
+    for (text, addr) in [("4000", "127.0.0.1:4000"), ("localhost:0", "127.0.0.1:0"), ("127.0.0.2:1", "127.0.0.2:1"), ("[::1]:5", "[::1]:5")]
+    {
         assert_eq!(listen(text).unwrap(), Some(addr.parse().unwrap()), "{text}");
     }
     for text in ["0.0.0.0:3026", "192.168.1.5:80", "[::]:1"] {

@@ -63,10 +63,12 @@ pub(super) fn glimpse(line: &[u8]) -> Glimpse {
     match (envelope.id.filter(|id| !id.is_null()), envelope.method) {
         (Some(id), Some(method)) => Glimpse::Request { id, method },
         (Some(id), None) => Glimpse::Answer { id, failed: envelope.error.is_some() },
-        (None, Some(method)) if method == "notifications/cancelled" => match params_of(line).and_then(|mut params| params.get_mut("requestId").map(Value::take)) {
-            Some(id) => Glimpse::Cancelled { id },
-            None => Glimpse::Other,
-        },
+        (None, Some(method)) if method == "notifications/cancelled" => {
+            match params_of(line).and_then(|mut params| params.get_mut("requestId").map(Value::take)) {
+                Some(id) => Glimpse::Cancelled { id },
+                None => Glimpse::Other,
+            }
+        }
         (None, _) => Glimpse::Other,
     }
 }
@@ -166,7 +168,8 @@ mod tests {
     fn a_call_tells_its_tool_and_its_era() {
         let old = r#"{"id":1,"method":"tools/call","params":{"name":"navigate","arguments":{"name":"x"}}}"#;
         assert_eq!(call_shape(old.as_bytes()), CallShape { tool: Some("navigate".into()), stateless: false });
-        let new = r#"{"id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"n"}}"#;
+        let new =
+            r#"{"id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"n"}}"#;
         assert_eq!(call_shape(new.as_bytes()), CallShape { tool: Some("n".into()), stateless: true });
         assert_eq!(call_shape(br#"{"id":1,"params":[1]}"#), CallShape::default());
     }

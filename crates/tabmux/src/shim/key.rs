@@ -17,8 +17,9 @@ const KEY_CHARS: usize = 64;
 
 pub(super) fn fresh() -> Outcome<String> {
     let mut bits = [0_u8; KEY_CHARS / 2];
-    getrandom::fill(&mut bits)
-        .map_err(|error| Failure::unavailable(Code::Internal, format!("No random numbers: {error}."), "Check that getrandom(2) is allowed."))?;
+    getrandom::fill(&mut bits).map_err(|error| {
+        Failure::unavailable(Code::Internal, format!("No random numbers: {error}."), "Check that getrandom(2) is allowed.")
+    })?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -269,13 +269,17 @@ mod tests {
         let answers = ledger.judge(Parting::NoDaemon { fault: &fault }).answers;
         let [tool, request] = [0, 1].map(|n| serde_json::from_slice::<Value>(&answers[n]).unwrap());
         assert_eq!(tool["result"]["content"][0]["text"], "[policy_denied] Blocked. Allow it.");
-        assert_eq!((&request["error"]["data"]["code"], &request["error"]["message"]), (&json!("policy_denied"), &json!("[policy_denied] Blocked. Allow it.")));
+        assert_eq!(
+            (&request["error"]["data"]["code"], &request["error"]["message"]),
+            (&json!("policy_denied"), &json!("[policy_denied] Blocked. Allow it."))
+        );
     }
 
     #[test]
     fn a_stateless_call_gets_a_complete_result() {
         let mut ledger = Ledger::default();
-        let line = br#"{"id":1,"method":"tools/call","params":{"name":"n","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        let line =
+            br#"{"id":1,"method":"tools/call","params":{"name":"n","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let key = ledger.note(json!(1), "tools/call".into(), line).unwrap();
         ledger.written(&key);
         let answer: Value = serde_json::from_slice(&ledger.judge(Parting::Goodbye).answers[0]).unwrap();

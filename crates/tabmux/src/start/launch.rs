@@ -75,10 +75,11 @@ impl Launcher {
         if parent == Parent::Supervisor {
             args.push("--supervised".into());
         }
-        let variables = ["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR", "TABMUX_CONFIG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"]
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), config.env.cwd.join(config.env.get(name)?).into())))
-            .collect();
+        let variables =
+            ["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR", "TABMUX_CONFIG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), config.env.cwd.join(config.env.get(name)?).into())))
+                .collect();
         Ok(Self { program, args, variables, log_file: paths.log_file.clone() })
     }
 
