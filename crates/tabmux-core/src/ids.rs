@@ -108,6 +108,9 @@ impl FromStr for Uuid {
             return Err(NotAnId);
         }
         let hex: String = text.chars().filter(|c| *c != '-').collect();
+        if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(NotAnId);
+        }
         u128::from_str_radix(&hex, 16).map(Self).map_err(|_| NotAnId)
     }
 }
@@ -135,7 +138,12 @@ mod tests {
         for text in ["t", "t0", "t01", "t+1", "1", "t4294967296"] {
             assert_eq!(text.parse::<TabId>(), Err(NotAnId), "{text}");
         }
-        for text in ["123456789abc4ef0923456789abcdef0", "12345678-9abc-4ef0-9234-56789abcdeg0", "1234567-89abc-4ef0-9234-56789abcdef0"] {
+        for text in [
+            "123456789abc4ef0923456789abcdef0",
+            "12345678-9abc-4ef0-9234-56789abcdeg0",
+            "1234567-89abc-4ef0-9234-56789abcdef0",
+            "+2345678-9abc-4ef0-9234-56789abcdef0",
+        ] {
             assert_eq!(text.parse::<Uuid>(), Err(NotAnId), "{text}");
         }
     }

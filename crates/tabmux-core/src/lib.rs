@@ -1,8 +1,16 @@
 //! Decides who owns which session and tab, and when each ends. Pure: no async, no I/O, no clock (time is an
 //! argument), no randomness (ids are arguments); what must happen outside comes back as effects.
 
+mod caller;
 mod fault;
 mod ids;
+mod registry;
+mod session;
+mod window;
 
+pub use caller::{Caller, Identity, Leave, Link, OnLost};
 pub use fault::{Code, Fault};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
+pub use registry::{Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, check_name};
+pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
+pub use window::{Placement, Scoping, WindowId, WindowScope};

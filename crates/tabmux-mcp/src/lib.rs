@@ -10,6 +10,22 @@ use tabmux_core::{ClientId, Fault};
 use tabmux_tools::Reply;
 use tokio_util::sync::CancellationToken;
 
+mod answer;
+mod caller;
+mod catalog;
+mod conformance;
+mod handler;
+mod http;
+mod lines;
+mod message;
+mod outbox;
+
+pub use catalog::{Catalog, ToolListing};
+pub use handler::{Fixtures, Handler};
+pub use http::{HttpDoor, HttpSessions, ResponseBody, SessionStoreError, check_body};
+pub use lines::{LineTransport, open_lines, serve_lines};
+pub use outbox::{LineSender, Lost};
+
 /// What stands behind the MCP door: the daemon's hub.
 pub trait Dispatch: Send + Sync + 'static {
     fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>>;
@@ -19,11 +35,14 @@ pub trait Dispatch: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct ToolCall {
     pub client: ClientId,
+    /// What the client calls itself, for lists that people read (S1.31).
+    pub client_name: Option<String>,
     /// The agent within the client, where the client names it in `_meta` (C8).
     pub agent: Option<String>,
     pub tool: String,
     pub args: Map<String, Value>,
-    /// Cancelled by the client, or by its HTTP connection going away.
+    /// Cancelled by the client, or by its HTTP connection going away. A lost socket does not cancel: the running
+    /// call finishes, and what waits in a queue is the hub's to end (CONTRACT, "Lost").
     pub cancel: CancellationToken,
 }
 

@@ -25,6 +25,6 @@ pub use desk::{Desk, OpenSession, SessionList, SessionView};
 pub use name::valid_name;
 pub use pages::{PageRef, PageView, Pages};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};
-pub use table::{TABLE, find, listing, named, schema};
+pub use table::{TABLE, find, listing, named, schema, shown};
 pub use tool::{DeskTool, Effect, Group, PageTool, Run, Tool, ToolResult};
 pub use visible::{line as visible_line, text as visible_text};

@@ -33,6 +33,14 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TABLE.iter().find(|tool| tool.name == name)
 }
 
+/// The tools `--tools slim` lists: enough to open a page, read it and act on it. Every tool stays callable.
+const SLIM: &[&str] = &["start_browser", "list_sessions", "close_session", "navigate", "read_text", "evaluate"];
+
+/// The names an endpoint of this level lists; `None` when it lists all.
+pub fn shown(level: &str) -> Option<Vec<String>> {
+    (level == "slim").then(|| SLIM.iter().map(|name| (*name).to_owned()).collect())
+}
+
 /// Finds a tool, or says which one may have been meant.
 pub fn named(name: &str) -> Result<&'static Tool, Fault> {
     find(name).ok_or_else(|| {

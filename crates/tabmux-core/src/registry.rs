@@ -1,0 +1,264 @@
+//! The one place that changes who owns what. Every method is short, synchronous and total; what must happen
+//! outside (end a call, close a context, exit) is queued as an `Effect`, what must outlast the daemon as a
+//! `Persist`. The caller drains both after every call, under the same lock.
+
+mod calls;
+mod check;
+mod clients;
+mod clock;
+mod find;
+mod sessions;
+mod tabs;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::session::Live;
+use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabNumber, Uuid};
+
+pub use calls::Admitted;
+pub use sessions::{Listed, Open, Opened, check_name};
+
+/// The rules that are settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// `None` turns a clock off (C1).
+    pub session_idle_ms: Option<u64>,
+    pub orphan_grace_ms: Option<u64>,
+    pub exit_when_empty_ms: Option<u64>,
+    pub on_lost: OnLost,
+    pub warn_sessions: u32,
+    /// 0 = unlimited.
+    pub max_sessions: u32,
+    pub max_clones: u32,
+    /// How many calls may wait in one session.
+    pub max_waiting: usize,
+}
+
+/// What must happen outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// This call ends now with this fault, whether it waits or runs.
+    EndCall { call: CallId, fault: Fault },
+    /// Close what the driver holds for this session, then report `closed`.
+    Close { session: SessionId, why: Ended },
+    /// Nothing is left to serve: say goodbye and exit.
+    Exit,
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Asked,
+    Goodbye,
+    Lost,
+    Idle,
+    /// Its making failed or was interrupted.
+    Undone,
+}
+
+/// What must outlast the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Persist {
+    Session(Box<Session>),
+    Gone(SessionId),
+    Current { owner: Identity, agent: Option<Arc<str>>, session: Option<SessionId> },
+}
+
+/// Random ids for a new session; drawn again when they are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Minted {
+    pub id: SessionId,
+    pub uuid: Uuid,
+}
+
+#[derive(Debug)]
+struct Client {
+    identity: Identity,
+    link: Link,
+}
+
+/// The session one agent of an identity has set.
+type Current = (Option<Arc<str>>, SessionId);
+
+/// See the module's first lines.
+#[derive(Debug)]
+pub struct Registry {
+    rules: Rules,
+    sessions: BTreeMap<SessionId, (Session, Live)>,
+    /// The sessions that are not being closed, per owner, by what the owner calls them (C5, C11).
+    owned: HashMap<Identity, BTreeMap<String, SessionId>>,
+    uuids: HashMap<Uuid, SessionId>,
+    clients: HashMap<ClientId, Client>,
+    /// The live connection that drives an exclusive identity.
+    holders: HashMap<Identity, ClientId>,
+    /// The session that was set as current, per identity and agent (C8).
+    currents: HashMap<Identity, Vec<Current>>,
+    /// The last number of an automatic name, per identity and kind (S0.11).
+    numbers: HashMap<(Identity, Kind), u32>,
+    calls: HashMap<u64, SessionId>,
+    next_client: u64,
+    next_call: u64,
+    next_tab_number: u64,
+    empty_since: Option<Millis>,
+    exiting: bool,
+    effects: Vec<Effect>,
+    dirty: BTreeSet<SessionId>,
+    persists: Vec<Persist>,
+}
+
+impl Registry {
+    pub fn new(rules: Rules, now: Millis) -> Self {
+        Self {
+            rules,
+            sessions: BTreeMap::new(),
+            owned: HashMap::new(),
+            uuids: HashMap::new(),
+            clients: HashMap::new(),
+            holders: HashMap::new(),
+            currents: HashMap::new(),
+            numbers: HashMap::new(),
+            calls: HashMap::new(),
+            next_client: 1,
+            next_call: 1,
+            next_tab_number: 1,
+            empty_since: Some(now),
+            exiting: false,
+            effects: Vec::new(),
+            dirty: BTreeSet::new(),
+            persists: Vec::new(),
+        }
+    }
+
+    /// Begins with what a former daemon knew. Nobody is connected yet: sessions of peers that can be lost wait
+    /// as orphans; what was half made is undone, what was half closed is finished.
+    pub fn restore(&mut self, sessions: Vec<Session>, currents: Vec<(Identity, Option<Arc<str>>, SessionId)>, now: Millis) {
+        for session in sessions {
+            let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
+            self.next_tab_number = self.next_tab_number.max(highest + 1);
+            let live = Live { last_used: now, ..Live::default() };
+            let id = session.id;
+            let phase = session.phase;
+            let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
+            self.sessions.insert(id, (session, live));
+            if phase != crate::Phase::Closing {
+                self.enlist(id);
+            }
+            match phase {
+                crate::Phase::Opening => self.end_session(id, Ended::Undone),
+                crate::Phase::Closing => self.effects.push(Effect::Close { session: id, why: Ended::Undone }),
+                crate::Phase::Reserved | crate::Phase::Open if lost => self.orphan(id, now),
+                crate::Phase::Reserved | crate::Phase::Open => {}
+            }
+        }
+        for (owner, agent, session) in currents {
+            if self.live(session).is_some_and(|(record, _)| record.owner == owner) {
+                self.currents.entry(owner).or_default().push((agent, session));
+            } else {
+                self.persists.push(Persist::Current { owner, agent, session: None });
+            }
+        }
+        self.note_emptiness(now);
+    }
+
+    /// Everything that lasts, for a snapshot.
+    pub fn records(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.values().map(|(session, _)| session)
+    }
+
+    /// Every session that was set as current, for a snapshot.
+    pub fn currents(&self) -> impl Iterator<Item = (&Identity, Option<&str>, SessionId)> {
+        self.currents.iter().flat_map(|(owner, agents)| agents.iter().map(move |(agent, session)| (owner, agent.as_deref(), *session)))
+    }
+
+    /// What must happen outside since the last time.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// What must be written down since the last time, oldest first.
+    pub fn take_persists(&mut self) -> Vec<Persist> {
+        for id in std::mem::take(&mut self.dirty) {
+            self.persists.push(match self.sessions.get(&id) {
+                Some((session, _)) => Persist::Session(Box::new(session.clone())),
+                None => Persist::Gone(id),
+            });
+        }
+        std::mem::take(&mut self.persists)
+    }
+
+    /// A session by its id, whatever its phase.
+    pub fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).map(|(session, _)| session)
+    }
+
+    /// How many sessions there are: all that are not being closed, and those of them that are orphans or clones.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for (session, live) in self.open_sessions() {
+            counts.sessions += 1;
+            counts.orphaned += usize::from(live.orphan.is_some());
+            counts.clones += usize::from(session.seat == Seat::Clone);
+            counts.running += usize::from(live.running.is_some()) + live.beside as usize;
+            counts.waiting += live.waiting.len();
+        }
+        counts.clients = self.clients.len();
+        counts
+    }
+
+    /// Whether the daemon has decided to exit; nothing new may begin.
+    pub fn is_exiting(&self) -> bool {
+        self.exiting
+    }
+
+    /// Whose tab this is, for events: they go to that session and nowhere else (S2.24).
+    pub fn owner_of(&self, number: TabNumber) -> Option<(SessionId, &Identity)> {
+        self.open_sessions()
+            .find(|(session, _)| session.tabs.values().any(|tab| tab.number == number))
+            .map(|(session, _)| (session.id, &session.owner))
+    }
+
+    /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid.
+    fn enlist(&mut self, id: SessionId) {
+        let (session, _) = &self.sessions[&id];
+        self.uuids.insert(session.uuid, id);
+        self.owned.entry(session.owner.clone()).or_default().insert(session.handle(), id);
+    }
+
+    fn unlist(&mut self, id: SessionId) {
+        let (session, _) = &self.sessions[&id];
+        self.uuids.remove(&session.uuid);
+        if let Some(handles) = self.owned.get_mut(&session.owner) {
+            handles.remove(&session.handle());
+            if handles.is_empty() {
+                self.owned.remove(&session.owner);
+            }
+        }
+    }
+
+    fn open_sessions(&self) -> impl Iterator<Item = (&Session, &Live)> {
+        self.sessions.values().filter(|(session, _)| session.phase != crate::Phase::Closing).map(|(session, live)| (session, live))
+    }
+
+    /// A session that is not being closed.
+    fn live(&self, id: SessionId) -> Option<(&Session, &Live)> {
+        self.sessions.get(&id).filter(|(session, _)| session.phase != crate::Phase::Closing).map(|(session, live)| (session, live))
+    }
+
+    fn live_mut(&mut self, id: SessionId) -> Option<&mut (Session, Live)> {
+        self.sessions.get_mut(&id).filter(|(session, _)| session.phase != crate::Phase::Closing)
+    }
+}
+
+/// What `status` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub sessions: usize,
+    pub orphaned: usize,
+    pub clones: usize,
+    pub clients: usize,
+    pub running: usize,
+    pub waiting: usize,
+}

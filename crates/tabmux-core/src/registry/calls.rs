@@ -1,0 +1,152 @@
+//! Calls: admitted, begun in order, ended once (C3). The queue's bound and order are kept here; the daemon's
+//! session task only carries out what this says.
+
+use super::find::Picked;
+use super::{Effect, Registry};
+use crate::session::Waiting;
+use crate::{CallId, Caller, Code, Epoch, Fault, Millis, SessionId, TabId};
+
+/// A call that may run, once its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    pub call: CallId,
+    pub session: SessionId,
+    pub epoch: Epoch,
+    /// The tab the call named; it was there when the call was admitted.
+    pub tab: Option<TabId>,
+    /// The caller did not name the session.
+    pub picked_for_caller: bool,
+    /// How many calls of this session are ahead of it.
+    pub ahead: usize,
+}
+
+/// Whether a call takes its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Queue,
+    /// Beside the queue: what answers a dialog is what the running call waits for.
+    Beside,
+}
+
+impl Registry {
+    /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
+    /// its tabs and that there is room, and takes a place in the queue.
+    pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {
+        self.admit_in(Lane::Queue, caller, target, tab, now)
+    }
+
+    /// The same decision for a call that does not wait its turn.
+    pub fn admit_beside(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {
+        self.admit_in(Lane::Beside, caller, target, tab, now)
+    }
+
+    fn admit_in(
+        &mut self,
+        lane: Lane,
+        caller: Caller<'_>,
+        target: Option<&str>,
+        tab: Option<&str>,
+        now: Millis,
+    ) -> Result<Admitted, Fault> {
+        let identity = self.acting(caller.client, now)?;
+        let (id, picked) = self.find(&identity, caller.agent, target)?;
+        let tab = tab.map(|text| self.own_tab(id, text)).transpose()?;
+        let call = CallId(self.next_call);
+        let max_waiting = self.rules.max_waiting;
+        let (session, live) = self.live_mut(id).expect("find gives sessions that are not being closed");
+        let epoch = session.epoch;
+        let ahead = live.waiting.len() + usize::from(live.running.is_some());
+        match lane {
+            Lane::Queue if live.waiting.len() >= max_waiting => return Err(queue_full(&session.name, max_waiting)),
+            Lane::Queue => live.waiting.push_back(Waiting { call, client: caller.client, epoch }),
+            Lane::Beside => live.beside += 1,
+        }
+        live.last_used = now;
+        // An owner that reaches an orphan has no connection to lose (one with a connection took it back before
+        // this), so from now on only the idle clock ends the session. The operator looking in changes nothing.
+        if session.owner == identity {
+            live.orphan = None;
+        }
+        self.next_call += 1;
+        self.calls.insert(call.0, id);
+        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead })
+    }
+
+    /// The call's turn has come: it leaves the queue. The epoch is compared again, because the session may have
+    /// changed hands while the call waited.
+    pub fn begin(&mut self, call: CallId) -> Result<(), Fault> {
+        let Some(id) = self.calls.get(&call.0).copied() else {
+            return Err(Fault::new(Code::Cancelled, "The call has ended before it began.", "Call again if it is still wanted."));
+        };
+        let (session, live) = self.sessions.get_mut(&id).expect("a known call belongs to a known session");
+        let at_front = live.running.is_none() && live.waiting.front().is_some_and(|waiting| waiting.call == call);
+        assert!(at_front, "calls of one session begin one at a time, in the order they came");
+        let waiting = live.waiting.pop_front().expect("checked in the line above");
+        if waiting.epoch != session.epoch {
+            self.calls.remove(&call.0);
+            return Err(stale_epoch());
+        }
+        live.running = Some(waiting);
+        Ok(())
+    }
+
+    /// The call has ended. Says whether this was its end, so that nobody answers it twice.
+    pub fn finish(&mut self, call: CallId, now: Millis) -> bool {
+        let Some(id) = self.calls.remove(&call.0) else { return false };
+        if let Some((_, live)) = self.sessions.get_mut(&id) {
+            if live.running.is_some_and(|running| running.call == call) {
+                live.running = None;
+            } else if live.waiting.iter().any(|waiting| waiting.call == call) {
+                live.waiting.retain(|waiting| waiting.call != call);
+            } else {
+                live.beside = live.beside.saturating_sub(1);
+            }
+            live.last_used = now;
+        }
+        true
+    }
+
+    /// Ends every call of a session that is closing.
+    pub(super) fn end_calls(&mut self, id: SessionId, fault: &Fault) {
+        let mut ended: Vec<u64> = self.calls.iter().filter(|(_, session)| **session == id).map(|(call, _)| *call).collect();
+        ended.sort_unstable();
+        for call in ended {
+            self.calls.remove(&call);
+            self.effects.push(Effect::EndCall { call: CallId(call), fault: fault.clone() });
+        }
+        if let Some((_, live)) = self.sessions.get_mut(&id) {
+            live.waiting.clear();
+            live.running = None;
+            live.beside = 0;
+        }
+    }
+
+    /// Whether the session is still in the hands it was in when the call was admitted.
+    pub fn still_holds(&self, admitted: &Admitted) -> bool {
+        self.live(admitted.session).is_some_and(|(session, _)| session.epoch == admitted.epoch)
+    }
+
+    /// A person watches this session live; it is never idle meanwhile (C1).
+    pub fn watch(&mut self, id: SessionId) {
+        if let Some((_, live)) = self.live_mut(id) {
+            live.viewers += 1;
+        }
+    }
+
+    pub fn unwatch(&mut self, id: SessionId, now: Millis) {
+        if let Some((_, live)) = self.live_mut(id) {
+            live.viewers = live.viewers.saturating_sub(1);
+            live.last_used = now;
+        }
+    }
+}
+
+fn queue_full(name: &str, bound: usize) -> Fault {
+    let message = format!("{bound} calls already wait in session '{name}'.");
+    Fault::new(Code::QueueFull, message, "Wait for their answers, then call again, or use another session.")
+}
+
+fn stale_epoch() -> Fault {
+    let message = "The session changed hands while the call waited; it was not run.";
+    Fault::new(Code::StaleEpoch, message, "Call list_sessions to see what is yours now.")
+}

@@ -1,0 +1,92 @@
+//! What must hold between any two calls of the registry. Nothing here decides; the random histories ask after
+//! every step, so that a broken index is found where it breaks and not where it is next read.
+
+use std::collections::HashSet;
+
+use super::Registry;
+use crate::session::Live;
+use crate::{Identity, Link, Phase, Session};
+
+impl Registry {
+    /// Panics with what is broken.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.check_indexes();
+        self.check_calls();
+        self.check_tabs();
+        self.check_callers();
+        assert_eq!(self.empty_since.is_some(), self.sessions.is_empty(), "empty means no session, closing ones included");
+    }
+
+    /// Every session that is not being closed is in both indexes, and nothing else is.
+    fn check_indexes(&self) {
+        let open: Vec<&Session> = self.open_sessions().map(|(session, _)| session).collect();
+        for session in &open {
+            assert_eq!(self.uuids.get(&session.uuid), Some(&session.id), "{} is found by its uuid", session.id);
+            let handles = self.owned.get(&session.owner);
+            let indexed = handles.and_then(|handles| handles.get(&session.handle()));
+            assert_eq!(indexed, Some(&session.id), "{} is found by its owner", session.id);
+        }
+        assert_eq!(self.uuids.len(), open.len(), "no uuid is left over");
+        assert_eq!(self.owned.values().map(|handles| handles.len()).sum::<usize>(), open.len(), "no name is left over");
+        assert!(self.owned.values().all(|handles| !handles.is_empty()), "no owner of nothing is kept");
+    }
+
+    /// A session's calls are those that wait in order, the one that runs before them, and those beside the queue.
+    fn check_calls(&self) {
+        let mut known = 0;
+        for (id, (session, live)) in &self.sessions {
+            let queue: Vec<u64> = live.running.iter().chain(&live.waiting).map(|waiting| waiting.call.0).collect();
+            assert!(queue.is_sorted_by(|one, next| one < next), "{id} serves its calls in the order they came: {queue:?}");
+            assert!(queue.iter().all(|call| self.calls.get(call) == Some(id)), "{id} queues only calls that have not ended");
+            assert!(live.waiting.len() <= self.rules.max_waiting, "{id} keeps the bound of its queue");
+            known += queue.len() + live.beside as usize;
+            assert!(session.phase != Phase::Closing || nothing_left(live), "{id} is being closed and has calls or a grace");
+        }
+        assert_eq!(self.calls.len(), known, "every call is in one session");
+    }
+
+    /// A tab is in one session, its numbers were given once, and a session with tabs has a current one.
+    fn check_tabs(&self) {
+        let mut numbers = HashSet::new();
+        for (session, _) in self.sessions.values() {
+            for (tab, record) in &session.tabs {
+                assert!(numbers.insert(record.number), "tab number {} is in one session", record.number);
+                assert!(record.number.0 < self.next_tab_number && tab.0 < session.next_tab, "the next number is above {tab}");
+            }
+            let current = session.current_tab;
+            assert_eq!(current.is_some(), !session.tabs.is_empty(), "{} has a current tab if it has tabs", session.id);
+            assert!(current.is_none_or(|tab| session.tabs.contains_key(&tab)), "{}'s current tab is its own", session.id);
+            assert!(session.windows.places.keys().all(|tab| session.tabs.contains_key(tab)), "only tabs have places");
+        }
+    }
+
+    /// What is kept per caller belongs to somebody, and points to what is theirs.
+    fn check_callers(&self) {
+        for (identity, holder) in &self.holders {
+            let client = self.clients.get(holder).expect("who drives is connected");
+            assert!(identity.is_exclusive() && client.identity == *identity && client.link == Link::Connection);
+        }
+        for (owner, agents) in &self.currents {
+            assert!(*owner != Identity::Nobody && agents.len() <= super::sessions::MAX_AGENTS);
+            let distinct: HashSet<_> = agents.iter().map(|(agent, _)| agent).collect();
+            assert_eq!(distinct.len(), agents.len(), "an agent has one current session");
+            for (_, id) in agents {
+                assert!(self.live(*id).is_some_and(|(session, _)| session.owner == *owner), "{owner} owns its current session");
+            }
+        }
+        for identity in self.currents.keys().chain(self.numbers.keys().map(|(identity, _)| identity)) {
+            let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
+            assert!(used, "nothing is kept for {identity}, which nobody is");
+        }
+        for (session, live) in self.open_sessions() {
+            let connected = self.clients.values().any(|client| client.identity == session.owner && client.link == Link::Connection);
+            assert!(live.orphan.is_none() || !connected, "{} has its owner here and is no orphan", session.id);
+            assert!(live.orphan.is_none() || !session.owner.is_many(), "{} belongs to many and is no orphan", session.id);
+        }
+    }
+}
+
+fn nothing_left(live: &Live) -> bool {
+    live.running.is_none() && live.waiting.is_empty() && live.beside == 0 && live.orphan.is_none()
+}

@@ -1,0 +1,102 @@
+//! Which session a call means (C5, C8, C9, C17). A foreign session answers exactly like a missing one.
+
+use super::Registry;
+use crate::{Caller, Code, Fault, Identity, SessionId, Uuid};
+
+/// How many of a caller's sessions an answer lists.
+const NAMES_SHOWN: usize = 20;
+
+/// Whether the session was named by the caller or picked for it (S0.23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Picked {
+    ByCaller,
+    ForCaller,
+}
+
+impl Registry {
+    pub(super) fn find(&self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
+        match target {
+            Some(text) => self.named(identity, text).map(|id| (id, Picked::ByCaller)),
+            None => self.picked(identity, agent).map(|id| (id, Picked::ForCaller)),
+        }
+    }
+
+    /// The session a caller names, by name, id or uuid.
+    fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
+        let own = self.owned.get(identity).and_then(|handles| handles.get(text)).copied();
+        let found = match identity {
+            Identity::Nobody => self.by_uuid(text).filter(|id| self.is_owner(*id, identity)),
+            Identity::Operator => own.or_else(|| self.by_id(text)).or_else(|| self.anybodys(text)),
+            _ => own.or_else(|| self.by_id(text).filter(|id| self.is_owner(*id, identity))),
+        };
+        found.ok_or_else(|| not_found(text))
+    }
+
+    fn by_id(&self, text: &str) -> Option<SessionId> {
+        self.by_uuid(text).or_else(|| text.parse().ok().filter(|id| self.live(*id).is_some()))
+    }
+
+    fn by_uuid(&self, text: &str) -> Option<SessionId> {
+        text.parse::<Uuid>().ok().and_then(|uuid| self.uuids.get(&uuid)).copied()
+    }
+
+    fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
+        self.live(id).is_some_and(|(session, _)| session.owner == *identity)
+    }
+
+    /// The operator may also name anybody's session by its name, where only one has it (C9).
+    fn anybodys(&self, name: &str) -> Option<SessionId> {
+        let mut matching = self.open_sessions().filter(|(session, _)| session.name == name).map(|(session, _)| session.id);
+        let first = matching.next()?;
+        matching.next().is_none().then_some(first)
+    }
+
+    fn picked(&self, identity: &Identity, agent: Option<&str>) -> Result<SessionId, Fault> {
+        if let Some(current) = self.current_of(identity, agent) {
+            return Ok(current);
+        }
+        match self.owned.get(identity).filter(|_| *identity != Identity::Nobody) {
+            None => Err(Fault::new(Code::SessionRequired, "No session: none active.", "Call start_browser or navigate to make one.")),
+            Some(handles) => {
+                let names: Vec<&str> = handles.keys().map(String::as_str).take(NAMES_SHOWN).collect();
+                let more = if handles.len() > names.len() { ", …" } else { "" };
+                let message = format!("You have {} sessions and none is current: {}{more}.", handles.len(), names.join(", "));
+                Err(Fault::new(Code::SessionRequired, message, "Pass sessionId, or call set_current_session."))
+            }
+        }
+    }
+
+    /// The only session, or the one that was set (contract).
+    pub(super) fn current_of(&self, identity: &Identity, agent: Option<&str>) -> Option<SessionId> {
+        if *identity == Identity::Nobody {
+            return None;
+        }
+        let set = self.currents.get(identity).and_then(|agents| agents.iter().find(|(of, _)| of.as_deref() == agent)).map(|(_, id)| *id);
+        if set.is_some() {
+            return set;
+        }
+        let handles = self.owned.get(identity)?;
+        if handles.len() == 1 { handles.values().next().copied() } else { None }
+    }
+
+    /// The session a call without a name would go to.
+    pub fn current(&self, caller: Caller<'_>) -> Option<SessionId> {
+        self.current_of(self.identity(caller.client)?, caller.agent)
+    }
+
+    /// Whether a call without a name has no session to go to, so that one may be made (C8).
+    pub fn owns_none(&self, caller: Caller<'_>) -> bool {
+        self.identity(caller.client).is_some_and(|identity| *identity == Identity::Nobody || !self.owned.contains_key(identity))
+    }
+
+    /// The session this caller means, without beginning a call.
+    pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: crate::Millis) -> Result<SessionId, Fault> {
+        let identity = self.acting(caller.client, now)?;
+        self.find(&identity, caller.agent, target).map(|(id, _)| id)
+    }
+}
+
+pub(super) fn not_found(text: &str) -> Fault {
+    let shown: String = text.chars().take(128).flat_map(char::escape_default).collect();
+    Fault::new(Code::SessionNotFound, format!("No session: {shown}."), "Call list_sessions to see yours, or start_browser to make one.")
+}

@@ -1,0 +1,329 @@
+//! Sessions: reserved before anything is made, committed after, undone when it failed; renamed, handed over, closed.
+
+use std::sync::Arc;
+
+use super::{Effect, Ended, Minted, Persist, Registry};
+use crate::session::Live;
+use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Millis, Phase, Seat, Session, SessionId, WindowScope};
+
+/// How many agents of one identity may have a current session of their own.
+pub(super) const MAX_AGENTS: usize = 256;
+
+/// What a new session is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a> {
+    pub name: Option<&'a str>,
+    pub kind: Kind,
+    pub seat: Seat,
+    pub isolation: &'a str,
+    pub created_unix_ms: i64,
+}
+
+/// A reserved seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    pub session: SessionId,
+    /// Said when the soft limit is reached (S0.19).
+    pub warning: Option<String>,
+}
+
+/// A session in a listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    pub session: &'a Session,
+    pub orphaned: bool,
+}
+
+impl Registry {
+    /// Reserves a name and a seat (C4, C5). Nothing was made yet; `open_failed` gives both back.
+    pub fn reserve(&mut self, caller: Caller<'_>, open: Open<'_>, mut mint: impl FnMut() -> Minted, now: Millis) -> Result<Opened, Fault> {
+        let owner = self.acting(caller.client, now)?;
+        let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
+        let warning = self.seat(open.seat)?;
+        let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
+        let mut minted = mint();
+        while self.sessions.contains_key(&minted.id) || self.uuids.contains_key(&minted.uuid) {
+            minted = mint();
+        }
+        let session = Session {
+            id: minted.id,
+            uuid: minted.uuid,
+            name,
+            kind: open.kind,
+            owner,
+            seat: open.seat,
+            phase: Phase::Reserved,
+            isolation: open.isolation.to_owned(),
+            context: None,
+            created_unix_ms: open.created_unix_ms,
+            epoch: Epoch(1),
+            tabs: std::collections::BTreeMap::new(),
+            current_tab: None,
+            next_tab: 1,
+            windows: WindowScope::default(),
+        };
+        self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
+        self.enlist(minted.id);
+        self.dirty.insert(minted.id);
+        self.note_emptiness(now);
+        Ok(Opened { session: minted.id, warning })
+    }
+
+    /// The context is about to be made. Written down first, so that a crash undoes it.
+    pub fn opening(&mut self, id: SessionId) -> Result<(), Fault> {
+        let Some((session, _)) = self.live_mut(id) else { return Err(closed_fault()) };
+        session.phase = Phase::Opening;
+        self.dirty.insert(id);
+        Ok(())
+    }
+
+    /// The context is made. Fails when the session was closed meanwhile: the context must then go again (S3.23).
+    pub fn opened(&mut self, id: SessionId, context: Arc<str>) -> Result<(), Fault> {
+        let Some((session, _)) = self.live_mut(id) else { return Err(closed_fault()) };
+        session.phase = Phase::Open;
+        session.context = Some(context);
+        self.dirty.insert(id);
+        Ok(())
+    }
+
+    /// The context could not be made: the seat is free again and nothing is left (S3.25).
+    pub fn open_failed(&mut self, id: SessionId, fault: &Fault, now: Millis) {
+        self.end_calls(id, fault);
+        self.remove(id, now);
+    }
+
+    /// A caller closes a session of its own.
+    pub fn close(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
+        let id = self.resolve(caller, target, now)?;
+        self.end_session(id, Ended::Asked);
+        Ok(id)
+    }
+
+    /// A caller closes all of its own sessions (S0.7).
+    pub fn close_all(&mut self, caller: Caller<'_>, now: Millis) -> Result<Vec<SessionId>, Fault> {
+        let identity = self.acting(caller.client, now)?;
+        let owned = if identity == Identity::Nobody { Vec::new() } else { self.owned_by(&identity) };
+        for id in &owned {
+            self.end_session(*id, Ended::Asked);
+        }
+        Ok(owned)
+    }
+
+    /// A caller gives its sessions to the operator; they stay registered (S0.8).
+    pub fn detach_all(&mut self, caller: Caller<'_>, now: Millis) -> Result<Vec<SessionId>, Fault> {
+        let identity = self.acting(caller.client, now)?;
+        let owned = if matches!(identity, Identity::Nobody | Identity::Operator) { Vec::new() } else { self.owned_by(&identity) };
+        for id in &owned {
+            self.hand_over(*id, &Identity::Operator, now);
+        }
+        Ok(owned)
+    }
+
+    /// The session changes hands: what its former driver still has queued answers `stale_epoch`.
+    pub fn hand_over(&mut self, id: SessionId, to: &Identity, now: Millis) {
+        let Some((session, _)) = self.live(id) else { return };
+        let (former, name, kind) = (session.owner.clone(), session.name.clone(), session.kind);
+        self.unlist(id);
+        if former != *to {
+            self.drop_currents(id);
+        }
+        let name = self.free_name(to, &name).unwrap_or_else(|_| self.next_name(to, kind));
+        if let Some((session, live)) = self.live_mut(id) {
+            session.owner = to.clone();
+            session.name = name;
+            session.epoch.0 += 1;
+            live.orphan = None;
+            live.last_used = now;
+        }
+        self.enlist(id);
+        self.forget_unused(&former);
+        self.dirty.insert(id);
+    }
+
+    /// Gives a session another name (C5).
+    pub fn rename(&mut self, caller: Caller<'_>, target: &str, name: &str, now: Millis) -> Result<SessionId, Fault> {
+        let id = self.resolve(caller, Some(target), now)?;
+        let (session, _) = self.live(id).ok_or_else(closed_fault)?;
+        if session.name == name {
+            return Ok(id);
+        }
+        let owner = session.owner.clone();
+        let name = self.free_name(&owner, name)?;
+        self.unlist(id);
+        if let Some((session, _)) = self.live_mut(id) {
+            session.name = name;
+        }
+        self.enlist(id);
+        self.dirty.insert(id);
+        Ok(id)
+    }
+
+    /// Makes a session the caller's default (S0.13).
+    pub fn set_current(&mut self, caller: Caller<'_>, target: &str, now: Millis) -> Result<SessionId, Fault> {
+        let owner = self.acting(caller.client, now)?;
+        let (id, _) = self.find(&owner, caller.agent, Some(target))?;
+        if self.live(id).is_none_or(|(session, _)| session.owner != owner) || owner == Identity::Nobody {
+            let hint = "Pass sessionId on each call instead.";
+            return Err(Fault::new(Code::PolicyDenied, "Only a session of your own can be your current one.", hint));
+        }
+        let agent: Option<Arc<str>> = caller.agent.map(Into::into);
+        let agents = self.currents.entry(owner.clone()).or_default();
+        agents.retain(|(of, _)| *of != agent);
+        if agents.len() >= MAX_AGENTS {
+            let (oldest, _) = agents.remove(0);
+            self.persists.push(Persist::Current { owner: owner.clone(), agent: oldest, session: None });
+        }
+        agents.push((agent.clone(), id));
+        self.persists.push(Persist::Current { owner, agent, session: Some(id) });
+        Ok(id)
+    }
+
+    /// The caller's own sessions, in the order of their names' making (C9).
+    pub fn list(&self, caller: Caller<'_>) -> Vec<Listed<'_>> {
+        match self.identity(caller.client) {
+            None | Some(Identity::Nobody) => Vec::new(),
+            Some(identity) => self.listed(|session| session.owner == *identity),
+        }
+    }
+
+    /// Everybody's sessions; the door lets only the operator ask (C9).
+    pub fn list_all(&self) -> Vec<Listed<'_>> {
+        self.listed(|_| true)
+    }
+
+    fn listed(&self, keep: impl Fn(&Session) -> bool) -> Vec<Listed<'_>> {
+        let mut listed: Vec<Listed<'_>> = self
+            .open_sessions()
+            .filter(|(session, _)| keep(session))
+            .map(|(session, live)| Listed { session, orphaned: live.orphan.is_some() })
+            .collect();
+        listed.sort_by_key(|listed| (listed.session.created_unix_ms, listed.session.id));
+        listed
+    }
+
+    /// What the driver held for this session is gone (after `Effect::Close`).
+    pub fn closed(&mut self, id: SessionId, now: Millis) {
+        if self.sessions.get(&id).is_some_and(|(session, _)| session.phase == Phase::Closing) {
+            self.remove(id, now);
+        }
+    }
+
+    /// `stop`: every session ends for good.
+    pub fn close_everything(&mut self) {
+        let open: Vec<SessionId> = self.open_sessions().map(|(session, _)| session.id).collect();
+        for id in open {
+            self.end_session(id, Ended::Asked);
+        }
+    }
+
+    /// The driver lost what it held for this session, or the session cannot go on.
+    pub fn lost(&mut self, id: SessionId) {
+        self.end_session(id, Ended::Undone);
+    }
+
+    pub(super) fn end_all_of(&mut self, identity: &Identity, why: Ended) {
+        for id in self.owned_by(identity) {
+            self.end_session(id, why);
+        }
+    }
+
+    pub(super) fn end_session(&mut self, id: SessionId, why: Ended) {
+        if self.live(id).is_none() {
+            return;
+        }
+        self.unlist(id);
+        let Some((session, live)) = self.live_mut(id) else { return };
+        let owner = session.owner.clone();
+        session.phase = Phase::Closing;
+        live.orphan = None;
+        self.dirty.insert(id);
+        self.end_calls(id, &closed_fault());
+        self.drop_currents(id);
+        self.forget_unused(&owner);
+        self.effects.push(Effect::Close { session: id, why });
+    }
+
+    fn remove(&mut self, id: SessionId, now: Millis) {
+        if self.live(id).is_some() {
+            self.unlist(id);
+        }
+        let Some((session, _)) = self.sessions.remove(&id) else { return };
+        self.dirty.insert(id);
+        self.drop_currents(id);
+        self.forget_unused(&session.owner);
+        self.note_emptiness(now);
+    }
+
+    fn drop_currents(&mut self, id: SessionId) {
+        for (owner, agents) in &mut self.currents {
+            for (agent, _) in agents.extract_if(.., |(_, session)| *session == id) {
+                self.persists.push(Persist::Current { owner: owner.clone(), agent, session: None });
+            }
+        }
+    }
+
+    /// Checks a wanted name: well formed, no id of another kind, free among its owner's sessions (S0.18).
+    fn free_name(&self, owner: &Identity, name: &str) -> Result<String, Fault> {
+        check_name(name)?;
+        let taken = self.owned.get(owner).is_some_and(|handles| handles.contains_key(name));
+        if taken {
+            let message = format!("Session '{name}' already exists.");
+            return Err(Fault::new(Code::SessionExists, message, "Use it by its sessionId, close it first, or choose another name."));
+        }
+        Ok(name.to_owned())
+    }
+
+    /// `{type}-{n}`, counted per owner and type, skipping taken names (S0.10, S0.11).
+    fn next_name(&mut self, owner: &Identity, kind: Kind) -> String {
+        loop {
+            let number = self.numbers.entry((owner.clone(), kind)).or_insert(0);
+            *number += 1;
+            let name = format!("{}-{number}", kind.name());
+            if let Ok(name) = self.free_name(owner, &name) {
+                return name;
+            }
+        }
+    }
+
+    /// Takes a seat, or says what is full; clones in the making count (C4, S3.20).
+    fn seat(&self, seat: Seat) -> Result<Option<String>, Fault> {
+        let sessions = self.open_sessions().count();
+        let clones = self.open_sessions().filter(|(session, _)| session.seat == Seat::Clone).count();
+        let hint = "Close a session, or raise the limit in the configuration.";
+        if self.rules.max_sessions > 0 && sessions >= self.rules.max_sessions as usize {
+            let message = format!("All {} sessions are in use (limits.max_sessions).", self.rules.max_sessions);
+            return Err(Fault::new(Code::Capacity, message, hint));
+        }
+        if seat == Seat::Clone && clones >= self.rules.max_clones as usize {
+            let message = format!("All {} cloned sessions are in use (limits.max_clones).", self.rules.max_clones);
+            return Err(Fault::new(Code::Capacity, message, hint));
+        }
+        let warn = self.rules.warn_sessions > 0 && sessions + 1 >= self.rules.warn_sessions as usize;
+        Ok(warn.then(|| format!("{} sessions are open now; close those you no longer need.", sessions + 1)))
+    }
+}
+
+/// What a session may be called: something a person can type, and nothing that reads as an id.
+pub fn check_name(name: &str) -> Result<(), Fault> {
+    let wrong = if name.is_empty() {
+        "it is empty"
+    } else if name.chars().count() > 128 {
+        "it is longer than 128 characters"
+    } else if name.chars().any(char::is_control) || name.trim() != name {
+        "it has control characters or spaces at its ends"
+    } else if name.parse::<SessionId>().is_ok() || name.parse::<crate::Uuid>().is_ok() {
+        "it reads as a session id"
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
+    Err(Fault::new(
+        Code::BadArgument,
+        format!("'{shown}' cannot be a session name: {wrong}."),
+        "Choose a short name such as 'web' or 'user-a'.",
+    ))
+}
+
+pub(super) fn closed_fault() -> Fault {
+    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
+}

@@ -1,0 +1,106 @@
+//! Reserve, make, commit; and what happens when something comes between.
+
+use super::*;
+
+/// S1.14, S2.21
+#[test]
+fn a_session_is_reserved_then_opening_then_open() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.reserve(by(me), plain(Some("web"))).unwrap().session;
+    assert_eq!((world.session(id).phase, world.session(id).context.as_deref()), (Phase::Reserved, None));
+    world.registry.opening(id).unwrap();
+    assert_eq!(world.session(id).phase, Phase::Opening);
+    world.registry.opened(id, "ctx".into()).unwrap();
+    assert_eq!((world.session(id).phase, world.session(id).context.as_deref()), (Phase::Open, Some("ctx")));
+}
+
+/// S3.23
+#[test]
+fn a_session_closed_while_it_is_made_refuses_what_was_made_and_leaves_nothing() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.reserve(by(me), clone_of("web")).unwrap().session;
+    world.registry.opening(id).unwrap();
+    let call = world.admit(by(me), None).unwrap();
+    world.close(by(me), Some("web")).unwrap();
+    assert_eq!(world.effects()[1..], [close(id, Ended::Asked)]);
+    assert_eq!(code(world.registry.opened(id, "late".into())), Some(Code::SessionClosed));
+    assert_eq!(code(world.registry.opening(id)), Some(Code::SessionClosed));
+    assert_eq!(code(world.registry.add_tab(id, "page".into(), String::new())), Some(Code::SessionClosed));
+    assert_eq!(world.session(id).context, None);
+    assert!(!world.finish(call));
+    world.closed(id);
+    assert_eq!((world.registry.session(id), world.registry.counts().clones), (None, 0));
+    assert_eq!(code(world.registry.opened(id, "later".into())), Some(Code::SessionClosed), "no zombie");
+}
+
+/// S3.25, S3.21
+#[test]
+fn a_session_that_could_not_be_made_frees_its_name_and_seat_and_tells_its_callers_why() {
+    let mut world = World::with(Rules { max_sessions: 1, ..rules() });
+    let me = world.connect(secret("me"));
+    let id = world.reserve(by(me), plain(Some("web"))).unwrap().session;
+    world.registry.opening(id).unwrap();
+    world.set_current(by(me), "web").unwrap();
+    let call = world.admit(by(me), None).unwrap();
+    let fault = Fault::new(Code::BrowserNotFound, "No browser.", "Install one.");
+    world.registry.open_failed(id, &fault, world.now);
+    world.registry.check_invariants();
+    assert_eq!(world.effects(), [Effect::EndCall { call: call.call, fault }]);
+    assert_eq!((world.registry.session(id), world.registry.current(by(me))), (None, None));
+    assert_eq!(world.open(me, "web"), SessionId(2), "the name and the seat are free");
+}
+
+/// S3.23, S3.25
+#[test]
+fn a_making_that_fails_after_the_close_leaves_nothing_either() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.reserve(by(me), plain(Some("web"))).unwrap().session;
+    world.registry.opening(id).unwrap();
+    world.close(by(me), None).unwrap();
+    world.registry.open_failed(id, &Fault::new(Code::Internal, "x", "y"), world.now);
+    world.registry.check_invariants();
+    assert_eq!(world.registry.session(id), None);
+    world.closed(id);
+    assert_eq!(world.tick_after(EMPTY).last(), Some(&Effect::Exit));
+}
+
+/// S0.6
+#[test]
+fn closing_one_session_leaves_the_others_alive_and_frees_its_name_at_once() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let (one, two) = (world.open(me, "one"), world.open(me, "two"));
+    assert_eq!(world.close(by(me), Some("one")), Ok(one));
+    assert_eq!(world.effects(), [close(one, Ended::Asked)]);
+    assert_eq!(world.resolve(by(me), None), Ok(two));
+    assert_eq!(world.open(me, "one"), SessionId(3), "while the former one is still being closed");
+    assert_eq!(code(world.close(by(me), Some(&one.to_string()))), Some(Code::SessionNotFound), "it closes once");
+    world.closed(one);
+    assert_eq!(world.registry.counts().sessions, 2);
+}
+
+#[test]
+fn a_session_that_is_not_being_closed_cannot_be_reported_closed() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    world.closed(id);
+    assert_eq!(world.resolve(by(me), None), Ok(id));
+}
+
+#[test]
+fn a_session_the_driver_lost_is_undone_and_a_stop_ends_all() {
+    let mut world = World::new();
+    let (a, b) = (world.connect(secret("a")), world.connect(secret("b")));
+    let ids = [world.open(a, "one"), world.open(a, "two"), world.open(b, "one")];
+    world.registry.lost(ids[0]);
+    world.registry.check_invariants();
+    assert_eq!(world.effects(), [close(ids[0], Ended::Undone)]);
+    world.registry.lost(ids[0]);
+    world.registry.close_everything();
+    world.registry.check_invariants();
+    assert_eq!(world.effects(), [close(ids[1], Ended::Asked), close(ids[2], Ended::Asked)]);
+}

@@ -1,0 +1,131 @@
+//! Beginning with what a former daemon knew.
+
+use super::*;
+use crate::{Epoch, TabNumber};
+
+fn record(number: u32, owner: Identity, phase: Phase) -> Session {
+    Session {
+        id: SessionId(number),
+        uuid: minted(number).uuid,
+        name: format!("s{number}"),
+        kind: Kind::Browser,
+        owner,
+        seat: Seat::Plain,
+        phase,
+        isolation: "context".to_owned(),
+        context: Some("ctx".into()),
+        created_unix_ms: 1,
+        epoch: Epoch(4),
+        tabs: BTreeMap::new(),
+        current_tab: None,
+        next_tab: 1,
+        windows: crate::WindowScope::default(),
+    }
+}
+
+/// S1.41
+#[test]
+fn open_sessions_come_back_with_names_tabs_and_currents() {
+    let mut session = record(1, token("t"), Phase::Open);
+    session.tabs.insert(TabId(2), Tab { number: TabNumber(40), handle: "p".into(), url: "u".to_owned() });
+    (session.current_tab, session.next_tab) = (Some(TabId(2)), 3);
+    let sessions = vec![session.clone(), record(2, token("t"), Phase::Open)];
+    let currents = vec![(token("t"), None, SessionId(1)), (token("t"), Some("a".into()), SessionId(2))];
+    let mut world = World::restored(rules(), sessions, currents);
+    assert_eq!((world.effects(), world.orphaned()), (vec![], 0));
+    let me = world.visit(token("t"));
+    assert_eq!(world.registry.current(by(me)), Some(SessionId(1)));
+    assert_eq!(world.registry.current(agent(me, "a")), Some(SessionId(2)));
+    assert_eq!(world.session(SessionId(1)), &session);
+    assert_eq!(world.registry.records().count(), 2);
+    assert_eq!(world.resolve(by(me), Some("s2")), Ok(SessionId(2)));
+    assert_eq!(world.resolve(by(me), Some(&session.uuid.to_string())), Ok(SessionId(1)));
+}
+
+/// S1.41, S2.5
+#[test]
+fn tab_numbers_go_on_above_the_old_ones() {
+    let mut session = record(1, token("t"), Phase::Open);
+    for (tab, number) in [(1, 40), (3, 17)] {
+        session.tabs.insert(TabId(tab), Tab { number: TabNumber(number), handle: "p".into(), url: "u".to_owned() });
+    }
+    (session.current_tab, session.next_tab) = (Some(TabId(1)), 4);
+    let mut world = World::restored(rules(), vec![session, record(2, token("t"), Phase::Open)], vec![]);
+    let tab = world.add_tab(SessionId(1));
+    assert_eq!((tab, world.tab(SessionId(1), tab).number), (TabId(4), TabNumber(41)));
+}
+
+/// S3.5, S3.23
+#[test]
+fn what_was_half_made_is_undone_and_what_was_half_closed_is_finished() {
+    let sessions =
+        vec![record(1, token("t"), Phase::Opening), record(2, token("t"), Phase::Closing), record(3, token("t"), Phase::Reserved)];
+    let currents = vec![(token("t"), None, SessionId(1)), (token("t"), Some("a".into()), SessionId(2))];
+    let mut world = World::restored(rules(), sessions, currents);
+    assert_eq!(world.effects(), [close(SessionId(1), Ended::Undone), close(SessionId(2), Ended::Undone)]);
+    let me = world.visit(token("t"));
+    assert_eq!(world.names(me), ["s3"]);
+    let forgotten = [None, Some("a")].map(|agent| Persist::Current { owner: token("t"), agent: agent.map(Into::into), session: None });
+    let persists = world.registry.take_persists();
+    assert_eq!(persists[..2], forgotten);
+    let expected = Persist::Session(Box::new(Session { phase: Phase::Closing, ..record(1, token("t"), Phase::Opening) }));
+    assert_eq!(persists[2..], [expected]);
+    assert_eq!(code(world.resolve(by(me), Some("s2"))), Some(Code::SessionNotFound));
+    world.closed(SessionId(1));
+    world.closed(SessionId(2));
+    assert_eq!(world.registry.take_persists(), [Persist::Gone(SessionId(1)), Persist::Gone(SessionId(2))]);
+}
+
+/// S2.31, S1.41
+#[test]
+fn sessions_of_peers_that_can_be_lost_wait_as_orphans_for_the_grace_time() {
+    let owners = [secret("s"), token("t"), Identity::Path("p".into()), Identity::Http("h".into()), Identity::Operator, Identity::Nobody];
+    let sessions = (1..).zip(owners).map(|(number, owner)| record(number, owner, Phase::Open)).collect();
+    let mut world = World::restored(Rules { on_lost: OnLost::Close, ..rules() }, sessions, vec![]);
+    assert_eq!(world.orphaned(), 1, "the daemon was lost, not the client: nothing closes at once");
+    assert_eq!(world.tick_after(GRACE), [close(SessionId(1), Ended::Lost)]);
+    assert_eq!(world.tick_after(IDLE - GRACE).len(), 5, "the others have the idle clock");
+}
+
+/// S2.31
+#[test]
+fn a_restored_orphan_is_taken_back_by_its_secret() {
+    let mut world = World::restored(rules(), vec![record(1, secret("s"), Phase::Open)], vec![]);
+    let me = world.connect(secret("s"));
+    assert_eq!((world.resolve(by(me), None), world.orphaned()), (Ok(SessionId(1)), 0));
+    assert_eq!(world.session(SessionId(1)).epoch, Epoch(5));
+}
+
+#[test]
+fn where_lost_connections_keep_their_sessions_a_restart_makes_no_orphans() {
+    let mut world = World::restored(Rules { on_lost: OnLost::Keep, ..rules() }, vec![record(1, secret("s"), Phase::Reserved)], vec![]);
+    assert_eq!((world.orphaned(), world.tick_after(IDLE - 1)), (0, vec![]));
+}
+
+#[test]
+fn a_current_session_of_somebody_else_is_not_taken_over() {
+    let sessions = vec![record(1, token("t"), Phase::Open), record(2, token("t"), Phase::Open)];
+    let currents = vec![(token("u"), None, SessionId(1)), (token("t"), None, SessionId(9))];
+    let world = World::restored(rules(), sessions, currents);
+    assert_eq!(world.registry.currents().count(), 0);
+}
+
+/// S1.10
+#[test]
+fn a_restored_daemon_is_empty_only_without_sessions() {
+    let mut world = World::restored(rules(), vec![record(1, token("t"), Phase::Open)], vec![]);
+    assert_eq!(world.tick_after(EMPTY), []);
+    let mut world = World::restored(rules(), vec![], vec![]);
+    assert_eq!(world.tick_after(EMPTY), [Effect::Exit]);
+}
+
+#[test]
+fn a_restored_name_is_skipped_and_a_restored_seat_counts() {
+    let mut session = record(1, token("t"), Phase::Open);
+    session.name = "browser-1".to_owned();
+    let mut world = World::restored(Rules { max_sessions: 2, ..rules() }, vec![session], vec![]);
+    let me = world.visit(token("t"));
+    let id = world.open_as(me, plain(None));
+    assert_eq!(world.session(id).name, "browser-2");
+    assert_eq!(code(world.reserve(by(me), plain(None))), Some(Code::Capacity));
+}

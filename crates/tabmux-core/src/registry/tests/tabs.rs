@@ -1,0 +1,160 @@
+//! Tabs and their numbers (C13, C17).
+
+use super::*;
+use crate::{TabNumber, WindowId};
+
+fn admit_tab(world: &mut World, client: ClientId, tab: &str) -> Result<Option<TabId>, Fault> {
+    world.registry.admit(by(client), Some("web"), Some(tab), world.now).map(|admitted| admitted.tab)
+}
+
+/// S1.21, S2.36
+#[test]
+fn a_new_tab_is_the_current_one_and_the_latest_of_many() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    assert_eq!(world.session(id).current_tab, None);
+    let tabs = [0; 3].map(|_| world.add_tab(id));
+    assert_eq!((tabs, world.session(id).current_tab), ([TabId(1), TabId(2), TabId(3)], Some(TabId(3))));
+    let tab = world.tab(id, TabId(1));
+    assert_eq!((&*tab.handle, tab.url.as_str()), ("page", "about:blank"));
+}
+
+#[test]
+fn tab_ids_are_never_reused() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let first = world.add_tab(id);
+    world.registry.remove_tab(id, first);
+    assert_eq!(world.add_tab(id), TabId(2));
+}
+
+/// S1.24
+#[test]
+fn a_closed_tab_is_gone_and_one_that_never_was_is_not_found() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    world.add_tab(id);
+    world.add_tab(id);
+    world.registry.remove_tab(id, TabId(1));
+    world.registry.check_invariants();
+    let gone = admit_tab(&mut world, me, "t1").unwrap_err();
+    assert_eq!((gone.code, gone.message.as_str()), (Code::TabGone, "Tab t1 was closed."));
+    assert_eq!(admit_tab(&mut world, me, "t2"), Ok(Some(TabId(2))));
+    for text in ["t3", "t0", "1", "x", "t4294967295"] {
+        let missing = admit_tab(&mut world, me, text).unwrap_err();
+        let message = format!("No tab '{text}' in this session; tabs are named t1, t2, …");
+        assert_eq!((missing.code, missing.message), (Code::TabNotFound, message));
+    }
+    let hostile = admit_tab(&mut world, me, &"\u{1b}".repeat(1_000)).unwrap_err();
+    assert!(hostile.message.len() < 300 && !hostile.message.contains('\u{1b}'));
+    assert_eq!(world.registry.counts().waiting, 1, "a refused call takes no place");
+}
+
+/// S2.5, S2.14
+#[test]
+fn a_tab_of_another_session_cannot_be_named() {
+    let mut world = World::new();
+    let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
+    let (mine, yours) = (world.open(me, "web"), world.open(you, "web"));
+    world.add_tab(mine);
+    let [_, second] = [0; 2].map(|_| world.add_tab(yours));
+    assert_eq!(code(admit_tab(&mut world, me, &second.to_string())), Some(Code::TabNotFound));
+    assert_eq!(code(world.registry.select_tab(mine, second)), Some(Code::TabNotFound));
+}
+
+/// S4.14
+#[test]
+fn when_the_current_tab_closes_the_first_one_left_becomes_current() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let [first, second, third] = [0; 3].map(|_| world.add_tab(id));
+    world.registry.remove_tab(id, first);
+    assert_eq!(world.session(id).current_tab, Some(third), "the current one did not close");
+    world.registry.remove_tab(id, third);
+    assert_eq!(world.session(id).current_tab, Some(second));
+    world.registry.remove_tab(id, second);
+    world.registry.check_invariants();
+    assert_eq!(world.session(id).current_tab, None);
+}
+
+/// S2.20, S1.22
+#[test]
+fn a_selected_tab_is_current_until_another_is_selected() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let [first, second] = [0; 2].map(|_| world.add_tab(id));
+    assert_eq!(world.registry.select_tab(id, first), Ok(()));
+    assert_eq!(world.session(id).current_tab, Some(first));
+    world.registry.remove_tab(id, second);
+    assert_eq!(code(world.registry.select_tab(id, second)), Some(Code::TabGone));
+    assert_eq!(code(world.registry.select_tab(id, TabId(9))), Some(Code::TabNotFound));
+    assert_eq!(world.session(id).current_tab, Some(first));
+    world.close(by(me), None).unwrap();
+    assert_eq!(code(world.registry.select_tab(id, first)), Some(Code::SessionClosed));
+}
+
+/// S2.5, S2.21
+#[test]
+fn tab_numbers_are_unique_in_the_daemon_and_lead_to_one_session() {
+    let mut world = World::new();
+    let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
+    let (mine, yours) = (world.open(me, "web"), world.open(you, "web"));
+    let tabs = [mine, yours, mine].map(|id| (id, world.add_tab(id)));
+    let numbers = tabs.map(|(id, tab)| world.tab(id, tab).number);
+    assert_eq!(numbers, [TabNumber(1), TabNumber(2), TabNumber(3)]);
+    for (number, (id, tab)) in numbers.into_iter().zip(tabs) {
+        assert_eq!(world.registry.tab_numbered(number), Some((id, tab)));
+    }
+    assert_eq!(world.registry.tab_numbered(TabNumber(4)), None);
+}
+
+/// S2.24, S2.30, S1.37
+#[test]
+fn an_event_of_a_tab_belongs_to_its_session_and_to_nobody_once_it_is_closed() {
+    let mut world = World::new();
+    let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
+    let (mine, yours) = (world.open(me, "web"), world.open(you, "web"));
+    let [one, two] = [mine, yours].map(|id| {
+        let tab = world.add_tab(id);
+        world.tab(id, tab).number
+    });
+    assert_eq!(world.registry.owner_of(one), Some((mine, &secret("me"))));
+    assert_eq!(world.registry.owner_of(two), Some((yours, &secret("you"))));
+    assert_eq!(world.registry.owner_of(TabNumber(9)), None);
+    world.close(by(me), None).unwrap();
+    assert_eq!((world.registry.owner_of(one), world.registry.tab_numbered(one)), (None, None));
+    world.registry.remove_tab(yours, TabId(1));
+    assert_eq!(world.registry.owner_of(two), None);
+}
+
+/// S4.17
+#[test]
+fn a_closed_tab_has_no_place_any_more() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let tab = world.add_tab(id);
+    world.registry.sessions.get_mut(&id).unwrap().0.windows.places.insert(tab, WindowId(1));
+    world.registry.remove_tab(id, tab);
+    world.registry.check_invariants();
+    assert!(world.session(id).windows.places.is_empty());
+}
+
+/// S1.25
+#[test]
+fn where_a_tab_is_can_be_noted_for_tabs_that_are_there() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let tab = world.add_tab(id);
+    world.registry.tab_at(id, tab, "https://example.org/");
+    world.registry.tab_at(id, TabId(9), "https://example.org/");
+    world.registry.tab_at(SessionId(99), tab, "https://example.org/");
+    assert_eq!(world.tab(id, tab).url, "https://example.org/");
+    assert_eq!(world.session(id).tabs.len(), 1);
+}

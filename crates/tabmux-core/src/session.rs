@@ -1,0 +1,182 @@
+//! One session: whose it is, its tabs, its queue and its clocks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::{ClientId, Epoch, Identity, SessionId, TabId, TabNumber, Uuid, WindowScope};
+
+/// Time on a clock that never jumps and does not run while the machine sleeps (C1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    pub(crate) fn since(self, earlier: Millis) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// A clock set to any length stays in the future.
+    pub(crate) fn plus(self, ms: u64) -> Millis {
+        Millis(self.0.saturating_add(ms))
+    }
+}
+
+/// What a session drives (S0.9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    #[default]
+    Browser,
+    Ios,
+    Android,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Browser => "browser",
+            Self::Ios => "ios",
+            Self::Android => "android",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Browser, Self::Ios, Self::Android].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// How far a session's making has come. Written to the journal before the step it announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// An id is reserved, nothing was made (S1.14).
+    Reserved,
+    /// A context is being made; a crash now undoes it.
+    Opening,
+    Open,
+    /// It is being closed; a crash now finishes that.
+    Closing,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Opening => "opening",
+            Self::Open => "open",
+            Self::Closing => "closing",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Reserved, Self::Opening, Self::Open, Self::Closing].into_iter().find(|phase| phase.name() == name)
+    }
+}
+
+/// Whether a session is a copy of a logged-in source; copies have a hard limit (C4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Seat {
+    #[default]
+    Plain,
+    Clone,
+}
+
+/// One tab of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tab {
+    pub number: TabNumber,
+    /// The driver's own name for the page; opaque here.
+    pub handle: Arc<str>,
+    pub url: String,
+}
+
+/// One call, from its admission to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallId(pub u64);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) call: CallId,
+    pub(crate) client: ClientId,
+    pub(crate) epoch: Epoch,
+}
+
+/// What lasts of a session; the journal keeps this (C-journal) and a restarted daemon begins with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub id: SessionId,
+    pub uuid: Uuid,
+    pub name: String,
+    pub kind: Kind,
+    pub owner: Identity,
+    pub seat: Seat,
+    pub phase: Phase,
+    /// How its pages are kept apart, in the driver's word.
+    pub isolation: String,
+    /// The driver's own name for the context, once there is one.
+    pub context: Option<Arc<str>>,
+    /// Wall-clock time of its making, for people only; no decision uses it.
+    pub created_unix_ms: i64,
+    pub epoch: Epoch,
+    pub tabs: BTreeMap<TabId, Tab>,
+    pub current_tab: Option<TabId>,
+    /// The number the next tab gets; tab ids are never reused (C17).
+    pub next_tab: u32,
+    pub windows: WindowScope,
+}
+
+/// What is forgotten with the daemon.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) last_used: Millis,
+    /// Since when no connection of its owner lives, and until when that is borne.
+    pub(crate) orphan: Option<Orphan>,
+    /// Admitted calls that have not begun, in order (C3).
+    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) running: Option<Waiting>,
+    /// Calls beside the queue (answering a dialog); they keep a session from being idle.
+    pub(crate) beside: u32,
+    pub(crate) viewers: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orphan {
+    /// `None`: the grace clock is off.
+    pub(crate) until: Option<Millis>,
+}
+
+impl Session {
+    /// What its owner calls it: the name, or the uuid where the owner is told apart by nothing else (C11).
+    pub fn handle(&self) -> String {
+        if self.owner == Identity::Nobody { self.uuid.to_string() } else { self.name.clone() }
+    }
+
+    /// The first of its tabs, which becomes current when the selected one vanished (S4.14).
+    pub(crate) fn first_tab(&self) -> Option<TabId> {
+        self.tabs.keys().next().copied()
+    }
+
+    /// Whether a tab with that id ever was in this session.
+    pub(crate) fn had_tab(&self, tab: TabId) -> bool {
+        tab.0 >= 1 && tab.0 < self.next_tab
+    }
+}
+
+impl Live {
+    pub(crate) fn busy(&self) -> bool {
+        self.running.is_some() || !self.waiting.is_empty() || self.beside > 0 || self.viewers > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_phases_read_back() {
+        for kind in [Kind::Browser, Kind::Ios, Kind::Android] {
+            assert_eq!(Kind::from_name(kind.name()), Some(kind));
+        }
+        for phase in [Phase::Reserved, Phase::Opening, Phase::Open, Phase::Closing] {
+            assert_eq!(Phase::from_name(phase.name()), Some(phase));
+        }
+        assert_eq!((Kind::from_name("tv"), Phase::from_name("")), (None, None));
+    }
+}

@@ -1,0 +1,152 @@
+//! Seed 4's rules as data: which windows a session owns, where its tabs are, and what is visible to it. A
+//! driver reports facts (this tab is in that window); the verdicts are made here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::TabId;
+
+/// A window as the driver numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WindowId(pub i64);
+
+/// Whether page operations are limited to a session's windows (S4.18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scoping {
+    #[default]
+    Windows,
+    /// `--no-window-scope`: nothing is filtered.
+    Off,
+}
+
+/// The windows of one session and the tabs in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowScope {
+    pub scoping: Scoping,
+    pub windows: BTreeSet<WindowId>,
+    pub places: BTreeMap<TabId, WindowId>,
+}
+
+/// What follows from where a tab was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    Right,
+    /// A new tab landed elsewhere and must be made again there (S4.15, C14).
+    Misplaced {
+        expected: WindowId,
+        found: WindowId,
+    },
+    /// A tab was dragged out of the session's windows: it is the person's now (S4.19).
+    Left,
+}
+
+impl WindowScope {
+    /// The session owns this window from now on: its first, or one a popup of its own made (S4.7, S4.8, S4.23).
+    pub fn adopt(&mut self, window: WindowId) {
+        self.windows.insert(window);
+    }
+
+    /// Where a new tab belongs: the newest of the session's windows (S4.5).
+    pub fn home(&self) -> Option<WindowId> {
+        self.windows.last().copied()
+    }
+
+    /// Notes where a new tab was made.
+    pub fn place_new(&mut self, tab: TabId, found: WindowId) -> Placement {
+        match self.home() {
+            Some(expected) if self.scoping == Scoping::Windows && !self.windows.contains(&found) => {
+                Placement::Misplaced { expected, found }
+            }
+            _ => {
+                self.places.insert(tab, found);
+                Placement::Right
+            }
+        }
+    }
+
+    /// Notes where an own tab is now.
+    pub fn moved(&mut self, tab: TabId, found: WindowId) -> Placement {
+        if self.scoping == Scoping::Windows && !self.windows.contains(&found) {
+            self.places.remove(&tab);
+            return Placement::Left;
+        }
+        self.places.insert(tab, found);
+        Placement::Right
+    }
+
+    /// The person closed a window; the tabs that were in it are gone (S4.17).
+    pub fn window_closed(&mut self, window: WindowId) -> Vec<TabId> {
+        self.windows.remove(&window);
+        let gone = self.places.iter().filter(|(_, at)| **at == window).map(|(tab, _)| *tab).collect();
+        self.places.retain(|_, at| *at != window);
+        gone
+    }
+
+    pub fn forget(&mut self, tab: TabId) {
+        self.places.remove(&tab);
+    }
+
+    /// The own tabs a listing shows, in order, so that an index is window-local (S4.2, S4.3). A tab whose place
+    /// is not known yet is shown: it is the session's own by id. A page of the person's has no id here at all (S4.6).
+    pub fn visible<'a>(&'a self, own: impl Iterator<Item = TabId> + 'a) -> impl Iterator<Item = TabId> + 'a {
+        own.filter(|tab| self.scoping == Scoping::Off || self.places.get(tab).is_none_or(|at| self.windows.contains(at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: WindowId = WindowId(10);
+    const USERS: WindowId = WindowId(99);
+
+    fn scope() -> WindowScope {
+        let mut scope = WindowScope::default();
+        scope.adopt(OWN);
+        scope
+    }
+
+    #[test]
+    fn a_new_tab_in_a_foreign_window_is_misplaced_and_not_noted() {
+        let mut scope = scope();
+        assert_eq!(scope.place_new(TabId(1), USERS), Placement::Misplaced { expected: OWN, found: USERS });
+        assert!(scope.places.is_empty());
+        assert_eq!(scope.place_new(TabId(1), OWN), Placement::Right);
+        assert_eq!(scope.places[&TabId(1)], OWN);
+    }
+
+    #[test]
+    fn a_tab_dragged_out_has_left_and_is_no_longer_listed_by_place() {
+        let mut scope = scope();
+        scope.place_new(TabId(1), OWN);
+        assert_eq!(scope.moved(TabId(1), USERS), Placement::Left);
+        assert!(scope.places.is_empty());
+        assert_eq!(scope.moved(TabId(1), OWN), Placement::Right);
+    }
+
+    #[test]
+    fn only_tabs_in_own_windows_are_visible_and_scoping_can_be_turned_off() {
+        let mut scope = scope();
+        scope.places.insert(TabId(1), USERS);
+        scope.places.insert(TabId(2), OWN);
+        let tabs = [TabId(1), TabId(2), TabId(3)];
+        assert_eq!(scope.visible(tabs.into_iter()).collect::<Vec<_>>(), [TabId(2), TabId(3)]);
+        scope.scoping = Scoping::Off;
+        assert_eq!(scope.visible(tabs.into_iter()).collect::<Vec<_>>(), tabs);
+        assert_eq!(scope.place_new(TabId(4), USERS), Placement::Right);
+        assert_eq!(scope.moved(TabId(4), WindowId(7)), Placement::Right);
+    }
+
+    #[test]
+    fn a_closed_window_takes_its_tabs_along_and_the_home_is_the_newest_left() {
+        let mut scope = scope();
+        scope.adopt(WindowId(11));
+        assert_eq!(scope.home(), Some(WindowId(11)));
+        scope.place_new(TabId(1), OWN);
+        scope.place_new(TabId(2), WindowId(11));
+        assert_eq!(scope.window_closed(WindowId(11)), [TabId(2)]);
+        assert_eq!((scope.home(), scope.places.len()), (Some(OWN), 1));
+        scope.forget(TabId(1));
+        assert_eq!(scope.window_closed(OWN), []);
+        assert_eq!(scope.home(), None);
+    }
+}

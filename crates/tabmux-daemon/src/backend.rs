@@ -1,0 +1,183 @@
+//! The hub as the HTTP door sees it: who an HTTP caller is, its commands, and what is remembered of it.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use serde_json::Value;
+use tabmux_core::{ClientId, Identity, Leave, Link, SessionId, TabNumber};
+use tabmux_mcp::{Dispatch, HttpSessions, SessionStoreError, ToolAnswer, ToolCall};
+use tokio_util::sync::CancellationToken;
+
+use crate::http::{Backend, Command, CommandAnswer, CommandRefusal, Health, HttpIdentity, RememberSessions, SessionOwner};
+use crate::hub::{Ask, CallerOf, Doorway, Hub, Profile};
+
+#[derive(Debug)]
+pub(crate) struct HubBackend {
+    hub: Arc<Hub>,
+    /// HTTP callers have no connection; each identity is one client for as long as the daemon lives.
+    clients: Mutex<HashMap<HttpIdentity, ClientId>>,
+}
+
+impl HubBackend {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        Self { hub, clients: Mutex::default() }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<HttpIdentity, ClientId>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a former daemon knew of `mcp-session-id`s.
+    pub(crate) fn remembered(&self) -> Vec<(String, SessionOwner)> {
+        self.hub.store.http_records().into_iter().filter_map(|record| Some((record.id, record.holder?.parse().ok()?))).collect()
+    }
+
+    /// The session and tab a command means; a tab of another session is refused (S2.14).
+    fn own_tab(&self, client: ClientId, number: TabNumber, session: Option<&str>) -> Result<(SessionId, String), CommandRefusal> {
+        let identity = self.hub.look(|registry| registry.identity(client).cloned());
+        self.hub.look(|registry| {
+            let (owner, tab) = registry.tab_numbered(number).ok_or(CommandRefusal::ForeignTab)?;
+            let record = registry.session(owner).ok_or(CommandRefusal::ForeignTab)?;
+            let own = Some(&record.owner) == identity.as_ref();
+            let named = session
+                .is_none_or(|session| session == record.handle() || session == record.id.to_string() || session == record.uuid.to_string());
+            if own && named && (record.owner != Identity::Nobody || session.is_some()) {
+                Ok((owner, tab.to_string()))
+            } else {
+                Err(CommandRefusal::ForeignTab)
+            }
+        })
+    }
+
+    async fn run_command(
+        &self,
+        client: ClientId,
+        mut command: Command,
+        cancel: CancellationToken,
+    ) -> Result<CommandAnswer, CommandRefusal> {
+        if let Some(number) = command.tab {
+            let named = command.args.get("sessionId").and_then(Value::as_str);
+            let (session, tab) = self.own_tab(client, number, named)?;
+            let handle = self.hub.look(|registry| registry.session(session).map(tabmux_core::Session::handle));
+            command.args.insert("sessionId".into(), handle.into());
+            command.args.insert("tabId".into(), tab.into());
+        }
+        let answer = self.hub.run_tool(Ask { caller: CallerOf::of(client), tool: command.tool, args: command.args, cancel }).await;
+        let mut reply = answer.outcome?;
+        let text = |key: &str| answer.result.get(key).and_then(Value::as_str);
+        let tab = text("id").zip(text("tabId")).and_then(|(session, tab)| {
+            let (session, tab) = (session.parse().ok()?, tab.parse().ok()?);
+            self.hub.look(|registry| registry.session(session)?.tabs.get(&tab).map(|tab| tab.number))
+        });
+        let url = text("url").map(str::to_owned);
+        reply.result = answer.result;
+        Ok(CommandAnswer { tab, url, reply })
+    }
+}
+
+impl Dispatch for HubBackend {
+    fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
+        Box::pin(async move { Doorway(Arc::clone(&self.hub)).call(call).await })
+    }
+}
+
+impl Backend for HubBackend {
+    fn http_client(&self, who: HttpIdentity) -> ClientId {
+        let mut clients = self.clients();
+        if let Some(client) = clients.get(&who) {
+            return *client;
+        }
+        let profile = Profile { label: "http".into(), ..Profile::default() };
+        // While the daemon stops there is no client; calls of this one are refused as not registered.
+        let Some(client) = self.hub.attach(identity(&who), Link::None, profile) else { return ClientId(0) };
+        clients.insert(who, client);
+        client
+    }
+
+    fn goodbye(&self, who: HttpIdentity) -> BoxFuture<'_, ()> {
+        let client = self.http_client(who.clone());
+        self.clients().remove(&who);
+        let handles = self.hub.look(|registry| {
+            let own = registry.list(CallerOf::of(client).as_caller());
+            own.into_iter().map(|listed| listed.session.id).collect::<Vec<_>>()
+        });
+        let gone: Vec<_> = handles.into_iter().filter_map(|id| self.hub.handle(id)).map(|handle| handle.done.cancelled_owned()).collect();
+        self.hub.detach(client, Leave::Goodbye);
+        async move {
+            let closed = tokio::time::timeout(tabmux_driver::HOUSEKEEPING, futures::future::join_all(gone));
+            if closed.await.is_err() {
+                tracing::warn!("closing takes long; it goes on in the background");
+            }
+        }
+        .boxed()
+    }
+
+    fn health(&self) -> Health {
+        Health { sessions: self.hub.look(|registry| registry.counts().sessions), extension_connected: false }
+    }
+
+    fn command(
+        &self,
+        client: ClientId,
+        command: Command,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Result<CommandAnswer, CommandRefusal>> {
+        self.run_command(client, command, cancel).boxed()
+    }
+
+    fn has_session(&self, who: &HttpIdentity, session: &str) -> bool {
+        let identity = identity(who);
+        self.hub.look(|registry| {
+            registry.list_all().into_iter().any(|listed| {
+                let record = listed.session;
+                let named = record.uuid.to_string() == session
+                    || (identity != Identity::Nobody && (record.name == session || record.id.to_string() == session));
+                record.owner == identity && named
+            })
+        })
+    }
+}
+
+fn identity(who: &HttpIdentity) -> Identity {
+    match who {
+        HttpIdentity::McpSession(id) => Identity::Http(id.as_str().into()),
+        HttpIdentity::Token(name) => Identity::Token(name.as_str().into()),
+        HttpIdentity::Path(name) => Identity::Path(name.as_str().into()),
+        HttpIdentity::Anonymous => Identity::Nobody,
+    }
+}
+
+impl RememberSessions for HubBackend {
+    fn bound(&self, id: &str, owner: &SessionOwner) -> BoxFuture<'_, ()> {
+        let safe = self.hub.store.put_http(id, |record| record.holder = Some(owner.to_string()));
+        async move {
+            if let Err(fault) = safe.written().await {
+                tracing::warn!(%fault, "an MCP session would not survive a crash");
+            }
+        }
+        .boxed()
+    }
+
+    fn unbound(&self, id: &str) {
+        self.hub.watch_over(self.hub.store.drop_http(id));
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpSessions for HubBackend {
+    async fn load(&self, id: &str) -> Result<Option<Value>, SessionStoreError> {
+        Ok(self.hub.store.http_record(id).and_then(|record| record.initialize))
+    }
+
+    async fn store(&self, id: &str, initialize: Value) -> Result<(), SessionStoreError> {
+        let safe = self.hub.store.put_http(id, |record| record.initialize = Some(initialize));
+        safe.written().await.map_err(Into::into)
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
+        let safe = self.hub.store.drop_http(id);
+        safe.written().await.map_err(Into::into)
+    }
+}

@@ -1,0 +1,232 @@
+//! Where callers, sessions and browsers meet. One short lock around the registry, never held across an await:
+//! a call asks the registry once, gets an `Admitted` (the permit without which nothing executes), goes into
+//! its session's queue, and comes back. Every call ends exactly once: with its reply, its deadline, a cancel,
+//! or because its session ended.
+
+mod calls;
+mod desk;
+mod housekeeping;
+mod reply;
+mod sessions;
+mod status;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis, Registry, Rules, SessionId};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::browser::Browsers;
+use crate::clock::Clock;
+use crate::journal::JournalError;
+use crate::session::SessionHandle;
+use crate::settings::{OnLost, Settings};
+use crate::store::{Safe, Store};
+
+pub(crate) use calls::{Ask, Doorway, timed_out};
+pub(crate) use desk::CallerDesk;
+
+/// See the module's first lines.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) browsers: Browsers,
+    pub(crate) store: Store,
+    state: Mutex<State>,
+    /// The daemon is ending: no new calls.
+    pub(crate) stopping: CancellationToken,
+    /// Why, for the goodbye.
+    farewell: Mutex<Option<&'static str>>,
+    /// Something the clocks depend on has changed.
+    changed: Notify,
+    pub(crate) counters: Counters,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) calls: AtomicU64,
+    pub(crate) faults: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    pub(crate) journal_faults: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    registry: Registry,
+    sessions: HashMap<SessionId, SessionHandle>,
+    /// How to end a call that waits or runs.
+    enders: HashMap<u64, oneshot::Sender<Fault>>,
+    profiles: HashMap<ClientId, Arc<Profile>>,
+}
+
+/// What a peer said of itself when it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profile {
+    /// For people: program, pid, or the client's own name.
+    pub(crate) label: String,
+    /// `--session NAME`.
+    pub(crate) session_name: Option<String>,
+    /// What `start_browser` takes when a call does not say.
+    pub(crate) defaults: Map<String, Value>,
+}
+
+impl Hub {
+    /// Reads the journal and begins with what a former daemon knew.
+    pub(crate) fn new(settings: Settings) -> Result<Arc<Self>, JournalError> {
+        let (store, remembered) = Store::open(&settings.paths.state_dir)?;
+        let clock = Clock::start();
+        let mut registry = Registry::new(rules(&settings), clock.now());
+        registry.restore(remembered.sessions, remembered.currents, clock.now());
+        let hub = Arc::new(Self {
+            clock,
+            browsers: Browsers::new(settings.browser.clone()),
+            store,
+            state: Mutex::new(State { registry, sessions: HashMap::new(), enders: HashMap::new(), profiles: HashMap::new() }),
+            stopping: CancellationToken::new(),
+            farewell: Mutex::new(None),
+            changed: Notify::new(),
+            counters: Counters::default(),
+            settings,
+        });
+        hub.take_up_sessions();
+        Ok(hub)
+    }
+
+    /// The one lock. What the registry wants done and written follows before it is released, in order.
+    pub(crate) fn decide<T>(self: &Arc<Self>, ask: impl FnOnce(&mut Registry, Millis) -> T) -> (T, Safe) {
+        let mut state = self.lock();
+        let answer = ask(&mut state.registry, self.clock.now());
+        let safe = self.carry_out(&mut state);
+        (answer, safe)
+    }
+
+    /// Like `decide`, for decisions nobody must wait for the disk for. A failed write is counted and said in the log.
+    pub(crate) fn decide_now<T>(self: &Arc<Self>, ask: impl FnOnce(&mut Registry, Millis) -> T) -> T {
+        let (answer, safe) = self.decide(ask);
+        self.watch_over(safe);
+        answer
+    }
+
+    /// Reads without changing anything.
+    pub(crate) fn look<T>(&self, ask: impl FnOnce(&Registry) -> T) -> T {
+        ask(&self.lock().registry)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn carry_out(self: &Arc<Self>, state: &mut State) -> Safe {
+        let persists = state.registry.take_persists();
+        let effects = state.registry.take_effects();
+        if !persists.is_empty() || !effects.is_empty() {
+            self.changed.notify_one();
+        }
+        for effect in effects {
+            match effect {
+                Effect::EndCall { call, fault } => {
+                    if let Some(ender) = state.enders.remove(&call.0) {
+                        // The caller may have gone; then nobody is left to tell.
+                        drop(ender.send(fault));
+                    }
+                }
+                Effect::Close { session, why } => {
+                    tracing::info!(%session, ?why, "session ends");
+                    if let Some(handle) = state.sessions.get(&session) {
+                        handle.stop.cancel();
+                    }
+                }
+                Effect::Exit => self.say_farewell("empty"),
+            }
+        }
+        self.store.keep(persists)
+    }
+
+    /// Waits for a write in the background.
+    pub(crate) fn watch_over(self: &Arc<Self>, safe: Safe) {
+        if safe.is_nothing() {
+            return;
+        }
+        let hub = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(fault) = safe.written().await {
+                hub.counters.journal_faults.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tracing::warn!(%fault, "the journal could not be written");
+            }
+        });
+    }
+
+    /// A peer came. `None` when the daemon has decided to exit: it must connect again.
+    pub(crate) fn attach(self: &Arc<Self>, identity: Identity, link: Link, profile: Profile) -> Option<ClientId> {
+        if self.stopping.is_cancelled() || self.look(Registry::is_exiting) {
+            return None;
+        }
+        tracing::info!(identity = %identity, label = profile.label, "client attached");
+        let client = self.decide_now(|registry, now| registry.attach(identity, link, now));
+        self.lock().profiles.insert(client, Arc::new(profile));
+        Some(client)
+    }
+
+    pub(crate) fn detach(self: &Arc<Self>, client: ClientId, leave: Leave) {
+        tracing::info!(%client, ?leave, "client detached");
+        self.decide_now(|registry, now| registry.detach(client, leave, now));
+        self.lock().profiles.remove(&client);
+    }
+
+    pub(crate) fn profile(&self, client: ClientId) -> Arc<Profile> {
+        self.lock().profiles.get(&client).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn handle(&self, session: SessionId) -> Option<SessionHandle> {
+        self.lock().sessions.get(&session).cloned()
+    }
+
+    /// The daemon ends, for this reason. The first reason counts.
+    pub(crate) fn say_farewell(&self, reason: &'static str) {
+        self.farewell.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.stopping.cancel();
+    }
+
+    pub(crate) fn farewell(&self) -> &'static str {
+        self.farewell.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or("stop")
+    }
+}
+
+fn rules(settings: &Settings) -> Rules {
+    let ms = |clock: Option<std::time::Duration>| clock.map(|clock| u64::try_from(clock.as_millis()).unwrap_or(u64::MAX));
+    Rules {
+        session_idle_ms: ms(settings.clocks.session_idle),
+        orphan_grace_ms: ms(settings.clocks.orphan_grace),
+        exit_when_empty_ms: if settings.supervised { None } else { ms(settings.clocks.exit_when_empty) },
+        on_lost: match settings.on_lost {
+            OnLost::Grace => tabmux_core::OnLost::Grace,
+            OnLost::Close => tabmux_core::OnLost::Close,
+            OnLost::Keep => tabmux_core::OnLost::Keep,
+        },
+        warn_sessions: settings.limits.warn_sessions,
+        max_sessions: settings.limits.max_sessions,
+        max_clones: settings.limits.max_clones,
+        max_waiting: settings.limits.queue,
+    }
+}
+
+/// A caller that does not borrow.
+#[derive(Clone, Debug)]
+pub(crate) struct CallerOf {
+    pub(crate) client: ClientId,
+    pub(crate) agent: Option<String>,
+}
+
+impl CallerOf {
+    pub(crate) fn of(client: ClientId) -> Self {
+        Self { client, agent: None }
+    }
+
+    pub(crate) fn as_caller(&self) -> Caller<'_> {
+        Caller { client: self.client, agent: self.agent.as_deref() }
+    }
+}

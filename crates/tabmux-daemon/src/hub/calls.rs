@@ -1,0 +1,250 @@
+//! One call, in a straight line: find the tool, take the common arguments, be admitted, wait for the turn, run, answer.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::Map;
+use tabmux_core::{Admitted, CallId, Code, Fault, Seat, SessionId};
+use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
+use tabmux_tools::{Arguments, Common, PageTool, Run, Tool, ToolResult};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::CallerDesk;
+use super::{CallerOf, Hub};
+use crate::session::{Job, SessionHandle, Work};
+
+/// A call may ask for at most this much time (C1).
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// One call of a tool, before anything was decided about it.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) caller: CallerOf,
+    pub(crate) tool: String,
+    pub(crate) args: Arguments,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// The hub as the MCP room sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Doorway(pub(crate) Arc<Hub>);
+
+impl Dispatch for Doorway {
+    fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
+        let ask =
+            Ask { caller: CallerOf { client: call.client, agent: call.agent }, tool: call.tool, args: call.args, cancel: call.cancel };
+        Box::pin(self.0.run_tool(ask))
+    }
+}
+
+impl Hub {
+    /// Runs one tool for one caller, whatever door it came through.
+    pub(crate) async fn run_tool(self: &Arc<Self>, ask: Ask) -> ToolAnswer {
+        if self.look(tabmux_core::Registry::is_exiting) {
+            // Decided to exit with nothing running: this call was not run, and the shim sends it again to the next daemon.
+            std::future::pending::<()>().await;
+        }
+        let began = Instant::now();
+        let (caller, name) = (ask.caller.clone(), ask.tool.clone());
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = self.dispatch(ask).await;
+        let code = answer.outcome.as_ref().err().map(|fault| fault.code.name());
+        if code.is_some() {
+            self.counters.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        let session = answer.result.get("sessionId").and_then(serde_json::Value::as_str).unwrap_or("-");
+        tracing::info!(client = %caller.client, session, tool = name, ms = began.elapsed().as_millis(), outcome = code.unwrap_or("ok"), "call");
+        answer
+    }
+
+    async fn dispatch(self: &Arc<Self>, mut ask: Ask) -> ToolAnswer {
+        let (tool, common) = match self.prepare(&mut ask) {
+            Ok(prepared) => prepared,
+            Err(fault) => return ToolAnswer { outcome: Err(fault), result: Map::new() },
+        };
+        let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(LONGEST);
+        match tool.run {
+            Run::Desk(desk_tool) => {
+                let desk = CallerDesk::new(Arc::clone(self), ask.caller, deadline);
+                let Ask { args, cancel, .. } = ask;
+                let run = async move { desk_tool.run(&desk, &common, args).await };
+                let outcome = self.isolated(run, deadline, &cancel).await;
+                super::reply::of_desk(outcome)
+            }
+            Run::Page(page_tool) => self.page_call(page_tool, &common, ask, deadline).await,
+        }
+    }
+
+    fn prepare(&self, ask: &mut Ask) -> Result<(&'static Tool, Common), Fault> {
+        if self.stopping.is_cancelled() {
+            let hint = "Call again: the next call starts a new daemon.";
+            return Err(Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint));
+        }
+        let tool = tabmux_tools::named(&ask.tool)?;
+        let common = tabmux_tools::common(&mut ask.args)?;
+        Ok((tool, common))
+    }
+
+    /// Runs a future under deadline and cancel; a panic in it ends this call only. It runs on the caller's task,
+    /// because what it decides at once must be decided in the order the calls came.
+    async fn isolated(
+        self: &Arc<Self>,
+        run: impl Future<Output = ToolResult> + Send,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        tokio::select! {
+            biased;
+            ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.panicked())),
+            () = tokio::time::sleep_until(deadline) => Err(timed_out()),
+            () = cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// What a panic becomes; the panic itself is in the log.
+    pub(crate) fn panicked(&self) -> Fault {
+        self.counters.panics.fetch_add(1, Ordering::Relaxed);
+        Fault::new(
+            Code::Internal,
+            "The call failed inside tabmux; nothing else was harmed.",
+            "Please report it with the log (`tabmux logs`).",
+        )
+    }
+
+    async fn page_call(self: &Arc<Self>, tool: &'static dyn PageTool, common: &Common, ask: Ask, deadline: Instant) -> ToolAnswer {
+        match self.admit(tool, common, &ask.caller, ask.args, deadline) {
+            Err(fault) => ToolAnswer { outcome: Err(fault), result: Map::new() },
+            Ok(pending) => {
+                let (admitted, made) = (pending.admitted, pending.made.clone());
+                let outcome = pending.wait(&ask.cancel).await;
+                super::reply::of_page(self, outcome, &admitted, made)
+            }
+        }
+    }
+
+    /// The ownership decision, and a place in the session's queue, in one breath. `navigate` and `new_page` make
+    /// the session in it too when the caller has none, so that two of them at once share one (C8).
+    fn admit(
+        self: &Arc<Self>,
+        tool: &'static dyn PageTool,
+        common: &Common,
+        caller: &CallerOf,
+        args: Arguments,
+        deadline: Instant,
+    ) -> Result<Pending, Fault> {
+        let (session, tab) = (common.session.as_deref(), common.tab.as_deref());
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let mut made = None;
+        let mut admitted = if tool.skips_queue() {
+            state.registry.admit_beside(caller.as_caller(), session, tab, now)
+        } else {
+            state.registry.admit(caller.as_caller(), session, tab, now)
+        };
+        let none_yet = session.is_none() && state.registry.owns_none(caller.as_caller());
+        if tool.makes_session() && none_yet && matches!(&admitted, Err(fault) if fault.code == Code::SessionRequired) {
+            let opened = self.reserve_locked(&mut state, caller, None, Seat::Plain, None)?;
+            made = Some(opened.warning.unwrap_or_default());
+            let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
+            admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), tab, now);
+        }
+        let admitted = admitted?;
+        let handle = state.sessions.get(&admitted.session).cloned().ok_or_else(gone)?;
+        let (end, ended) = oneshot::channel();
+        state.enders.insert(admitted.call.0, end);
+        let (reply, answer) = oneshot::channel();
+        let abort = CancellationToken::new();
+        let job = Job { admitted, tool, common: common.clone(), args, deadline, abort: abort.clone(), reply };
+        handle.submit(job);
+        let safe = self.carry_out(&mut state);
+        drop(state);
+        self.watch_over(safe);
+        let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
+        Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
+    }
+
+    /// Runs a page tool in a session the daemon itself names (the first page of a new session).
+    pub(super) async fn run_inside(
+        self: &Arc<Self>,
+        caller: &CallerOf,
+        session: SessionId,
+        tool: &'static dyn PageTool,
+        args: Arguments,
+        deadline: Instant,
+    ) -> Result<Work, Fault> {
+        let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
+        let common = Common { session: Some(handle), ..Common::default() };
+        self.admit(tool, &common, caller, args, deadline)?.wait(&CancellationToken::new()).await
+    }
+
+    /// The call has ended; the second time says nothing new.
+    pub(crate) fn finish(self: &Arc<Self>, call: CallId) {
+        self.decide_now(|registry, now| registry.finish(call, now));
+        self.lock().enders.remove(&call.0);
+    }
+
+    /// The call's turn has come.
+    pub(crate) fn begin(self: &Arc<Self>, call: CallId) -> Result<(), Fault> {
+        self.decide_now(|registry, _| registry.begin(call))
+    }
+}
+
+/// An admitted call that somebody waits for. Dropping it ends the call, wherever it is.
+struct Pending {
+    admitted: Admitted,
+    /// A session was made for this call; its warning, if any.
+    made: Option<String>,
+    deadline: Instant,
+    answer: oneshot::Receiver<Result<Work, Fault>>,
+    /// The call was ended from outside.
+    ended: oneshot::Receiver<Fault>,
+    _guard: CallGuard,
+}
+
+impl Pending {
+    /// Whatever ends the call first.
+    async fn wait(self, cancel: &CancellationToken) -> Result<Work, Fault> {
+        tokio::select! {
+            biased;
+            Ok(work) = self.answer => work,
+            fault = self.ended => Err(fault.unwrap_or_else(|_| gone())),
+            () = tokio::time::sleep_until(self.deadline) => Err(timed_out()),
+            () = cancel.cancelled() => Err(cancelled()),
+        }
+    }
+}
+
+/// Ends the call when its caller stops waiting for it, for whatever reason.
+struct CallGuard {
+    hub: Arc<Hub>,
+    call: CallId,
+    handle: SessionHandle,
+    abort: CancellationToken,
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.abort.cancel();
+        self.handle.withdraw(self.call);
+        self.hub.finish(self.call);
+    }
+}
+
+fn gone() -> Fault {
+    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
+}
+
+pub(crate) fn timed_out() -> Fault {
+    let message = "The call did not finish before its deadline and was stopped.";
+    Fault::new(Code::Timeout, message, "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).")
+}
+
+fn cancelled() -> Fault {
+    Fault::new(Code::Cancelled, "The call was cancelled.", "Call again if it is still wanted.")
+}

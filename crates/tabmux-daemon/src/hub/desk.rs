@@ -1,0 +1,176 @@
+//! What one caller can do with its sessions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, json};
+use tabmux_core::{Code, Fault, Listed, Seat, Session, SessionId};
+use tabmux_driver::HOUSEKEEPING;
+use tabmux_tools::{Desk, OpenSession, Run, SessionList, SessionView};
+use tokio::time::Instant;
+
+use super::{CallerOf, Hub};
+use crate::clock;
+
+#[derive(Debug)]
+pub(crate) struct CallerDesk {
+    hub: Arc<Hub>,
+    caller: CallerOf,
+    deadline: Instant,
+}
+
+impl CallerDesk {
+    pub(crate) fn new(hub: Arc<Hub>, caller: CallerOf, deadline: Instant) -> Self {
+        Self { hub, caller, deadline }
+    }
+
+    fn view_of(&self, id: SessionId) -> Option<SessionView> {
+        self.hub.look(|registry| registry.session(id).map(|session| view(Listed { session, orphaned: false })))
+    }
+
+    /// Waits until nothing of the sessions is left in a browser; bounded, because a driver may hang.
+    async fn until_gone(&self, ids: &[SessionId]) {
+        let gone = ids.iter().filter_map(|id| self.hub.handle(*id)).map(|handle| handle.done.cancelled_owned());
+        let waited = tokio::time::timeout(HOUSEKEEPING, futures::future::join_all(gone)).await;
+        if waited.is_err() {
+            tracing::warn!(?ids, "closing takes long; it goes on in the background");
+        }
+    }
+}
+
+#[async_trait]
+impl Desk for CallerDesk {
+    async fn open(&self, open: OpenSession) -> Result<SessionView, Fault> {
+        let open = with_defaults(open, &self.hub.profile(self.caller.client).defaults)?;
+        if let Some(from) = &open.from {
+            let message = format!("Sessions cannot be copied from '{from}' in this version.");
+            return Err(Fault::new(Code::Unsupported, message, "Leave `from` out to start an empty session."));
+        }
+        let opened = self.hub.reserve(&self.caller, open.name.as_deref(), Seat::Plain, open.isolation)?;
+        let mut undo = Undo { hub: &self.hub, session: Some(opened.session) };
+        let Some(Run::Page(new_page)) = tabmux_tools::find("new_page").map(|tool| tool.run) else {
+            return Err(Fault::new(Code::Internal, "The tool new_page is missing.", "Please report it."));
+        };
+        let args = open.url.map(|url| Map::from_iter([("url".to_owned(), url.into())])).unwrap_or_default();
+        let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await?;
+        undo.session = None;
+        let mut view = self.view_of(opened.session).ok_or_else(closed)?;
+        view.warning = opened.warning;
+        view.tab_id = work.tab.map(|tab| tab.to_string());
+        view.url = work.url;
+        Ok(view)
+    }
+
+    fn list(&self) -> SessionList {
+        let caller = self.caller.as_caller();
+        self.hub.look(|registry| SessionList {
+            sessions: registry.list(caller).into_iter().map(view).collect(),
+            current_session: registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle),
+            note: matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)).then(|| {
+                "Callers of this address cannot be told apart, so nothing is listed: pass the sessionId you were given, or use a token or path of your own."
+                    .to_owned()
+            }),
+        })
+    }
+
+    fn set_current(&self, session: &str) -> Result<SessionView, Fault> {
+        let id = self.hub.decide_now(|registry, now| registry.set_current(self.caller.as_caller(), session, now))?;
+        self.view_of(id).ok_or_else(closed)
+    }
+
+    async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault> {
+        let ((id, closing), safe) = self
+            .hub
+            .decide(|registry, now| {
+                let id = registry.resolve(self.caller.as_caller(), session, now)?;
+                let before = registry.session(id).map(|session| view(Listed { session, orphaned: false }));
+                registry.close(self.caller.as_caller(), session, now)?;
+                Ok::<_, Fault>((id, before))
+            })
+            .transposed()?;
+        safe.written().await?;
+        self.until_gone(&[id]).await;
+        closing.ok_or_else(closed)
+    }
+
+    async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault> {
+        let caller = self.caller.as_caller();
+        let ((ids, views), safe) = self
+            .hub
+            .decide(|registry, now| {
+                let before: Vec<SessionView> = registry.list(caller).into_iter().map(view).collect();
+                let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
+                Ok::<_, Fault>((ids, before))
+            })
+            .transposed()?;
+        safe.written().await?;
+        if detach {
+            return Ok(ids.iter().filter_map(|id| self.view_of(*id)).collect());
+        }
+        self.until_gone(&ids).await;
+        Ok(views)
+    }
+}
+
+/// `(Result<T, E>, S)` turned into `Result<(T, S), E>`.
+trait Transposed<T, S, E> {
+    fn transposed(self) -> Result<(T, S), E>;
+}
+
+impl<T, S, E> Transposed<T, S, E> for (Result<T, E>, S) {
+    fn transposed(self) -> Result<(T, S), E> {
+        self.0.map(|answer| (answer, self.1))
+    }
+}
+
+/// Takes a session back whose making failed or was given up, with its seat (S3.25).
+struct Undo<'a> {
+    hub: &'a Arc<Hub>,
+    session: Option<SessionId>,
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.session {
+            self.hub.decide_now(|registry, _| registry.lost(id));
+        }
+    }
+}
+
+/// What the peer's own flags say, where the call says nothing.
+fn with_defaults(mut open: OpenSession, defaults: &Map<String, serde_json::Value>) -> Result<OpenSession, Fault> {
+    let text = |key: &str| defaults.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+    open.from = open.from.or_else(|| text("from"));
+    open.headless = open.headless.or_else(|| defaults.get("headless").and_then(serde_json::Value::as_bool));
+    if let (None, Some(isolation)) = (open.isolation, defaults.get("isolation")) {
+        open.isolation = Some(serde_json::from_value(isolation.clone()).map_err(|error| {
+            Fault::new(Code::BadArgument, format!("--isolation {isolation}: {error}."), "Use context, window, tab or browser.")
+        })?);
+    }
+    Ok(open)
+}
+
+/// A session as its owner sees it.
+pub(crate) fn view(listed: Listed<'_>) -> SessionView {
+    let session = listed.session;
+    SessionView {
+        session_id: session.handle(),
+        id: session.id.to_string(),
+        uuid: session.uuid.to_string(),
+        kind: session.kind.name().to_owned(),
+        isolation: session.isolation.clone(),
+        state: if listed.orphaned { "orphaned" } else { "active" }.to_owned(),
+        created_at: clock::iso(session.created_unix_ms),
+        age_s: u64::try_from((clock::unix_ms() - session.created_unix_ms) / 1000).unwrap_or(0),
+        tabs: session.tabs.len(),
+        memory_kb: None,
+        capabilities: json!({"browserName": "fake"}),
+        warning: None,
+        url: session.current_tab.and_then(|tab| session.tabs.get(&tab)).map(|tab| tab.url.clone()),
+        tab_id: session.current_tab.map(|tab| tab.to_string()),
+    }
+}
+
+fn closed() -> Fault {
+    Fault::new(Code::SessionClosed, "The session was closed meanwhile.", "Call start_browser to make a new one.")
+}

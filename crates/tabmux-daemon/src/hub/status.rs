@@ -1,0 +1,68 @@
+//! What `tabmux status` and the listings of the command line show.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value, json};
+use tabmux_core::{ClientId, Code, Fault, Identity, Listed};
+
+use super::{CallerOf, Hub};
+
+impl Hub {
+    /// The contract's `status --json`, without what only the doors know.
+    pub(crate) fn status(&self) -> Map<String, Value> {
+        let counts = self.look(tabmux_core::Registry::counts);
+        let counters = &self.counters;
+        let status = json!({
+            "running": true,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "uptime_s": self.clock.uptime().as_secs(),
+            "socket": self.settings.paths.socket,
+            "supervised": self.settings.supervised,
+            "extension": {"connected": false},
+            "browsers": self.browsers.running(),
+            "sessions": {"active": counts.sessions - counts.orphaned, "orphaned": counts.orphaned, "clones": counts.clones},
+            "clients": counts.clients,
+            "calls": {"running": counts.running, "queued": counts.waiting, "total": counters.calls.load(Ordering::Relaxed)},
+            "counters": {
+                "faults": counters.faults.load(Ordering::Relaxed),
+                "panics": counters.panics.load(Ordering::Relaxed),
+                "journal_faults": counters.journal_faults.load(Ordering::Relaxed),
+            },
+            "memory_kb": memory_kb(),
+        });
+        match status {
+            Value::Object(status) => status,
+            _ => Map::new(),
+        }
+    }
+
+    /// Sessions for the command line. Only the operator sees everybody's (C9).
+    pub(crate) fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
+        let caller = CallerOf::of(client);
+        self.look(|registry| {
+            if all && registry.identity(client) != Some(&Identity::Operator) {
+                let hint = "Unset TABMUX_TOKEN to be the operator, or list your own sessions.";
+                return Err(Fault::new(Code::PolicyDenied, "Only the operator may list everybody's sessions.", hint));
+            }
+            let listed = if all { registry.list_all() } else { registry.list(caller.as_caller()) };
+            let current = registry.current(caller.as_caller());
+            let rows: Vec<Value> = listed.into_iter().map(|listed| row(listed, current == Some(listed.session.id))).collect();
+            Ok(json!({"sessions": rows, "currentSession": current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)}))
+        })
+    }
+}
+
+fn row(listed: Listed<'_>, current: bool) -> Value {
+    let mut row = serde_json::to_value(super::desk::view(listed)).unwrap_or(Value::Null);
+    row["owner"] = listed.session.owner.to_string().into();
+    row["current"] = current.into();
+    row
+}
+
+/// Resident memory of this process.
+fn memory_kb() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,136 @@
+//! One task per session. It makes the context when the first call needs it, runs the session's calls one at a
+//! time in the order they were admitted, and closes everything when it is told to stop. No other code touches
+//! the session's pages; calls beside the queue (answering a dialog) go through the same world.
+
+mod pages;
+mod world;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
+use tabmux_driver::ContextSpec;
+use tabmux_tools::{Arguments, Common, PageTool, Reply};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::hub::Hub;
+use world::World;
+
+/// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
+pub(crate) struct Job {
+    pub(crate) admitted: Admitted,
+    pub(crate) tool: &'static dyn PageTool,
+    pub(crate) common: Common,
+    pub(crate) args: Arguments,
+    pub(crate) deadline: Instant,
+    /// The caller no longer waits.
+    pub(crate) abort: CancellationToken,
+    pub(crate) reply: oneshot::Sender<Result<Work, Fault>>,
+}
+
+/// What a finished call gives back.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) reply: Reply,
+    pub(crate) tab: Option<TabId>,
+    pub(crate) url: Option<String>,
+    /// What happened in the session since its last reply.
+    pub(crate) news: Vec<String>,
+}
+
+/// How the hub reaches a session's task.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionHandle {
+    mailbox: Arc<Mailbox>,
+    world: Arc<World>,
+    /// Close everything and end.
+    pub(crate) stop: CancellationToken,
+    /// Nothing of the session is left.
+    pub(crate) done: CancellationToken,
+}
+
+/// Calls whose turn has not come. The registry bounds how many there can be; one whose caller gave up is taken out at once.
+#[derive(Default)]
+struct Mailbox {
+    jobs: Mutex<VecDeque<Job>>,
+    arrived: Notify,
+}
+
+impl std::fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mailbox").finish_non_exhaustive()
+    }
+}
+
+impl Mailbox {
+    fn jobs(&self) -> std::sync::MutexGuard<'_, VecDeque<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn next(&self) -> Job {
+        loop {
+            if let Some(job) = self.jobs().pop_front() {
+                return job;
+            }
+            self.arrived.notified().await;
+        }
+    }
+}
+
+impl SessionHandle {
+    pub(crate) fn start(hub: Arc<Hub>, id: SessionId, spec: ContextSpec) -> Self {
+        let stop = CancellationToken::new();
+        let world = Arc::new(World::new(hub, id, spec, stop.clone()));
+        let handle = Self { mailbox: Arc::default(), world, stop, done: CancellationToken::new() };
+        let task = handle.clone();
+        tokio::spawn(async move {
+            // A defect here must not leave a session that nobody serves: it ends, and says so.
+            if tokio::spawn(task.clone().serve()).await.is_err() {
+                let fault = task.world.hub.panicked();
+                tracing::error!(session = %task.world.id, %fault, "the session's task failed");
+                task.world.hub.decide_now(|registry, _| registry.lost(task.world.id));
+            }
+            task.world.close().await;
+            task.world.hub.session_gone(task.world.id);
+        });
+        handle
+    }
+
+    /// Takes the call in. Called under the hub's lock, so that the order here is the order of admission.
+    pub(crate) fn submit(&self, job: Job) {
+        if job.tool.skips_queue() {
+            let world = Arc::clone(&self.world);
+            tokio::spawn(async move { world.execute(job, world::Turn::Beside).await });
+        } else {
+            self.mailbox.jobs().push_back(job);
+            self.mailbox.arrived.notify_one();
+        }
+    }
+
+    /// The caller no longer waits for this call.
+    pub(crate) fn withdraw(&self, call: CallId) {
+        self.mailbox.jobs().retain(|job| job.admitted.call != call);
+    }
+
+    /// Runs calls until the session ends.
+    async fn serve(self) {
+        loop {
+            let job = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                job = self.mailbox.next() => job,
+            };
+            if self.world.open().await.is_err() {
+                // Every waiting call was ended with the reason when the registry was told.
+                return;
+            }
+            match self.world.hub.begin(job.admitted.call) {
+                Ok(()) => self.world.execute(job, world::Turn::Queue).await,
+                // The call may be over already; then nobody listens.
+                Err(fault) => drop(job.reply.send(Err(fault))),
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The pages of one session, as one call may use them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tabmux_core::{Admitted, Code, Fault, Session, TabId};
+use tabmux_driver::Page;
+use tabmux_tools::{PageRef, PageView, Pages};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::world::{Turn, World, dialog_fault};
+
+pub(super) struct CallPages {
+    world: Arc<World>,
+    admitted: Admitted,
+    deadline: Instant,
+    abort: CancellationToken,
+    turn: Turn,
+    /// The tab the call worked on, for its reply.
+    tab: Mutex<Option<TabId>>,
+}
+
+impl CallPages {
+    pub(super) fn new(world: Arc<World>, admitted: Admitted, deadline: Instant, abort: CancellationToken, turn: Turn) -> Self {
+        Self { world, admitted, deadline, abort, turn, tab: Mutex::new(None) }
+    }
+
+    /// Where the call ended up, for its reply (S2.26, S2.36).
+    pub(super) fn worked_on(&self) -> (Option<TabId>, Option<String>) {
+        let tab = *self.tab.lock().unwrap_or_else(PoisonError::into_inner);
+        (tab, tab.and_then(|tab| self.world.page(tab)).map(|page| page.url()))
+    }
+
+    fn note(&self, tab: TabId) {
+        *self.tab.lock().unwrap_or_else(PoisonError::into_inner) = Some(tab);
+        if self.turn == Turn::Queue {
+            self.world.works_on(tab);
+        }
+    }
+
+    fn session<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, Fault> {
+        let closed = || Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.");
+        self.world.hub.look(|registry| registry.session(self.world.id).map(look)).ok_or_else(closed)
+    }
+
+    /// The page of a tab that is in the registry; one whose page is gone is gone for good.
+    fn live_page(&self, tab: TabId) -> Result<Arc<dyn Page>, Fault> {
+        self.world.page(tab).ok_or_else(|| {
+            self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
+            tabmux_driver::DriverError::PageGone.into()
+        })
+    }
+
+    fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
+        let page = self.world.page(tab)?;
+        Some(PageView { page_idx: index, tab_id: tab.to_string(), url: page.url(), title: page.title(), current: current == Some(tab) })
+    }
+
+    fn tabs(&self) -> Result<(Vec<TabId>, Option<TabId>), Fault> {
+        self.session(|session| (session.windows.visible(session.tabs.keys().copied()).collect(), session.current_tab))
+    }
+
+    fn find(&self, which: &PageRef) -> Result<(usize, TabId), Fault> {
+        let (tabs, _) = self.tabs()?;
+        match which {
+            PageRef::Index(index) => tabs.get(*index).map(|tab| (*index, *tab)).ok_or_else(|| no_such_index(*index, tabs.len())),
+            PageRef::Tab(text) => {
+                let tab = self.world.hub.look(|registry| registry.own_tab(self.world.id, text))?;
+                Ok((tabs.iter().position(|other| *other == tab).unwrap_or(0), tab))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Pages for CallPages {
+    async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        let current = self.session(|session| session.current_tab)?;
+        let Some(tab) = self.admitted.tab.or(current) else { return self.open().await };
+        if self.admitted.tab.is_some() {
+            self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
+        }
+        let page = self.live_page(tab)?;
+        self.note(tab);
+        match page.dialog() {
+            Some(dialog) if self.turn == Turn::Queue => Err(dialog_fault(&dialog)),
+            _ => Ok((tab, page)),
+        }
+    }
+
+    fn list(&self) -> Vec<PageView> {
+        let (tabs, current) = self.tabs().unwrap_or_default();
+        tabs.into_iter().enumerate().filter_map(|(index, tab)| self.view(index, tab, current)).collect()
+    }
+
+    async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        let page = self.world.open().await?.open_page().await?;
+        let added = self.world.hub.decide_now(|registry, _| registry.add_tab(self.world.id, page.handle().0.as_str().into(), page.url()));
+        let tab = match added {
+            Ok(tab) => tab,
+            Err(fault) => {
+                // The session was closed meanwhile; its context takes the page along if this fails.
+                drop(page.close().await);
+                return Err(fault);
+            }
+        };
+        self.world.add_page(tab, &page);
+        self.note(tab);
+        Ok((tab, page))
+    }
+
+    fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
+        let (index, tab) = self.find(which)?;
+        self.live_page(tab)?;
+        self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
+        self.note(tab);
+        self.view(index, tab, Some(tab)).ok_or_else(|| tabmux_driver::DriverError::PageGone.into())
+    }
+
+    async fn close(&self, which: &PageRef) -> Result<PageView, Fault> {
+        let (index, tab) = self.find(which)?;
+        let page = self.live_page(tab)?;
+        let view = self.view(index, tab, None).ok_or(tabmux_driver::DriverError::PageGone)?;
+        self.world.take_page(tab);
+        self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
+        page.close().await?;
+        Ok(view)
+    }
+
+    fn moved(&self, tab: TabId) {
+        if let Some(page) = self.world.page(tab) {
+            self.world.hub.decide_now(|registry, _| registry.tab_at(self.world.id, tab, &page.url()));
+        }
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    fn cancelled(&self) -> CancellationToken {
+        self.abort.clone()
+    }
+}
+
+fn no_such_index(index: usize, count: usize) -> Fault {
+    let message = match count {
+        0 => format!("No page {index}: the session has no pages."),
+        _ => format!("No page {index}: the session's pages are 0 to {}.", count - 1),
+    };
+    Fault::new(Code::TabNotFound, message, "Call list_pages to see them.")
+}

@@ -1,0 +1,258 @@
+//! A session's context, pages and news.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tabmux_core::{Code, Fault, SessionId, TabId};
+use tabmux_driver::{Context, ContextSpec, Dialog, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::pages::CallPages;
+use super::{Job, Work};
+use crate::hub::Hub;
+
+/// How long making a context may take; it outlives the call that asked for it.
+const OPENING: Duration = Duration::from_secs(60);
+
+/// News that wait for the next reply.
+const MAX_NEWS: usize = 20;
+
+/// Whether a call holds the session's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Queue,
+    Beside,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) hub: Arc<Hub>,
+    pub(super) id: SessionId,
+    spec: ContextSpec,
+    stop: CancellationToken,
+    context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
+    pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
+    news: Mutex<VecDeque<String>>,
+    /// The call that has the turn: the tab it works on, and how to end it.
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    tab: Option<TabId>,
+    interrupt: Option<oneshot::Sender<Fault>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    pub(super) fn new(hub: Arc<Hub>, id: SessionId, spec: ContextSpec, stop: CancellationToken) -> Self {
+        Self {
+            hub,
+            id,
+            spec,
+            stop,
+            context: tokio::sync::Mutex::default(),
+            pages: Mutex::default(),
+            news: Mutex::default(),
+            running: Mutex::default(),
+        }
+    }
+
+    /// The context, made or found again when there is none yet. When that fails the session is over and its seat free (S3.25).
+    pub(super) async fn open(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+        let mut context = self.context.lock().await;
+        if let Some(context) = &*context {
+            return Ok(Arc::clone(context));
+        }
+        let opened = tokio::time::timeout(OPENING, self.open_or_adopt()).await.unwrap_or_else(|_| {
+            Err(Fault::new(Code::Timeout, "The browser did not make a context in time.", "Try again; `tabmux doctor` says what is wrong."))
+        });
+        match opened {
+            Ok(opened) => {
+                *context = Some(Arc::clone(&opened));
+                Ok(opened)
+            }
+            Err(fault) => {
+                tracing::warn!(session = %self.id, %fault, "the session could not be opened");
+                self.hub.decide_now(|registry, now| registry.open_failed(self.id, &fault, now));
+                Err(fault)
+            }
+        }
+    }
+
+    async fn open_or_adopt(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
+        match known {
+            Some(handle) => self.adopt(&Handle(handle.to_string())).await,
+            None => self.open_new().await,
+        }
+    }
+
+    /// Write down, make, write down: a crash in between is undone by the next daemon.
+    async fn open_new(&self) -> Result<Arc<dyn Context>, Fault> {
+        let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
+        announced?;
+        safe.written().await?;
+        let context = self.hub.browsers.get().await?.open_context(&self.spec).await?;
+        let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
+        let written = match opened {
+            Ok(()) => safe.written().await,
+            Err(closed_meanwhile) => Err(closed_meanwhile),
+        };
+        if let Err(fault) = written {
+            self.close_context(&*context).await;
+            return Err(fault);
+        }
+        Ok(context)
+    }
+
+    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<Arc<dyn Context>, Fault> {
+        let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
+            let tabs = registry.session(self.id).map(|session| &session.tabs);
+            let record =
+                |(id, tab): (&TabId, &tabmux_core::Tab)| (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone() });
+            tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
+        });
+        let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
+        let adopted = self.hub.browsers.get().await?.adopt_context(handle, &records).await?;
+        for (tab, record) in tabs {
+            match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
+                Some((_, page)) => self.add_page(tab, page),
+                None => self.tab_lost(tab, "did not survive the restart"),
+            }
+        }
+        Ok(adopted.context)
+    }
+
+    pub(super) fn add_page(self: &Arc<Self>, tab: TabId, page: &Arc<dyn Page>) {
+        locked(&self.pages).insert(tab, Arc::clone(page));
+        let mut events = page.events();
+        let world = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    event = events.recv() => event,
+                    () = world.stop.cancelled() => return,
+                };
+                match event {
+                    Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
+                    Some(PageEvent::Crashed) => world.add_news(format!("Tab {tab} crashed; navigate it again to bring it back.")),
+                    Some(PageEvent::Closed) => return world.tab_lost(tab, "was closed by the page or by a person"),
+                    None => return,
+                }
+            }
+        });
+    }
+
+    pub(super) fn page(&self, tab: TabId) -> Option<Arc<dyn Page>> {
+        locked(&self.pages).get(&tab).cloned()
+    }
+
+    pub(super) fn take_page(&self, tab: TabId) -> Option<Arc<dyn Page>> {
+        locked(&self.pages).remove(&tab)
+    }
+
+    /// A tab ended without our doing (S1.24). Nobody is answered with a neighbour: its id is gone for good.
+    fn tab_lost(self: &Arc<Self>, tab: TabId, how: &str) {
+        if self.take_page(tab).is_some() {
+            self.add_news(format!("Tab {tab} {how}."));
+        }
+        self.hub.decide_now(|registry, _| registry.remove_tab(self.id, tab));
+    }
+
+    fn add_news(&self, text: String) {
+        let mut news = locked(&self.news);
+        if news.len() == MAX_NEWS {
+            news.pop_front();
+        }
+        news.push_back(text);
+    }
+
+    /// An opening dialog ends the call that runs on its page: nothing else would (contract).
+    fn dialog_opened(&self, tab: TabId, dialog: &Dialog) {
+        let mut running = locked(&self.running);
+        let interrupt = running.as_mut().filter(|running| running.tab == Some(tab)).and_then(|running| running.interrupt.take());
+        match interrupt {
+            // The call may have just ended; then its reply went out and the dialog is said by the next one.
+            Some(interrupt) => drop(interrupt.send(dialog_fault(dialog))),
+            None => self.add_news(format!("Tab {tab} opened a {} dialog: {:?}. Answer it with handle_dialog.", dialog.kind, dialog.text)),
+        }
+    }
+
+    /// The running call works on this tab.
+    pub(super) fn works_on(&self, tab: TabId) {
+        if let Some(running) = locked(&self.running).as_mut() {
+            running.tab = Some(tab);
+        }
+    }
+
+    /// Runs one call on a task of its own, so that a panic ends this call only. What ends it first: its result,
+    /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
+    pub(super) async fn execute(self: &Arc<Self>, job: Job, turn: Turn) {
+        let Job { admitted, tool, common, args, deadline, abort, reply } = job;
+        let (interrupt, interrupted) = oneshot::channel();
+        if turn == Turn::Queue {
+            *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
+        }
+        let pages = CallPages::new(Arc::clone(self), admitted, deadline, abort.clone(), turn);
+        let mut run = AbortOnDropHandle::new(tokio::spawn(async move {
+            let reply = tool.run(&pages, &common, args).await?;
+            let (tab, url) = pages.worked_on();
+            Ok::<_, Fault>((reply, tab, url))
+        }));
+        let outcome = tokio::select! {
+            biased;
+            joined = &mut run => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
+            Ok(fault) = interrupted => Err(fault),
+            () = abort.cancelled() => Err(crate::hub::timed_out()),
+            () = self.stop.cancelled() => Err(crate::hub::timed_out()),
+        };
+        if turn == Turn::Queue {
+            *locked(&self.running) = None;
+        }
+        // Before the reply: the next call begins only once this one has ended.
+        self.hub.finish(admitted.call);
+        let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url, news: locked(&self.news).drain(..).collect() });
+        // Nobody listens when the caller gave up or the session ended.
+        drop(reply.send(outcome));
+    }
+
+    /// Closes the context; also one that a former daemon made and this one never opened.
+    pub(super) async fn close(self: &Arc<Self>) {
+        let opened = self.context.lock().await.take();
+        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
+        let context = match (opened, known) {
+            (Some(context), _) => Some(context),
+            (None, Some(handle)) => self.find_again(&Handle(handle.to_string())).await,
+            (None, None) => None,
+        };
+        if let Some(context) = context {
+            self.close_context(&*context).await;
+        }
+        locked(&self.pages).clear();
+    }
+
+    async fn find_again(&self, handle: &Handle) -> Option<Arc<dyn Context>> {
+        let browser = self.hub.browsers.get().await.ok()?;
+        let adopting = tokio::time::timeout(HOUSEKEEPING, browser.adopt_context(handle, &[]));
+        adopting.await.ok()?.ok().map(|adopted| adopted.context)
+    }
+
+    async fn close_context(&self, context: &dyn Context) {
+        match tokio::time::timeout(HOUSEKEEPING, context.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(session = %self.id, %error, "the context did not close"),
+            Err(_) => tracing::warn!(session = %self.id, "closing the context took too long"),
+        }
+    }
+}
+
+pub(super) fn dialog_fault(dialog: &Dialog) -> Fault {
+    tabmux_driver::DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+}

@@ -1,0 +1,140 @@
+//! The command line's requests. The operator's connection is one-shot: it owns nothing, so its end loses nothing (C7).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tabmux_core::{ClientId, Code, Fault, Identity};
+use tabmux_tools::{Content, Desk};
+use tabmux_wire::control::{Ask, Request, Response, WireFault};
+use tabmux_wire::lines::Line;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::replies::Replies;
+use super::{Door, Reader, too_long};
+use crate::hub::{self, CallerDesk, CallerOf};
+
+/// Requests of one connection at once.
+const AT_ONCE: usize = 64;
+
+impl Door {
+    pub(super) async fn control(self: &Arc<Self>, client: ClientId, mut reader: Reader, write: OwnedWriteHalf) {
+        let gone = CancellationToken::new();
+        // A command that was interrupted takes its call along.
+        let _ended = gone.clone().drop_guard();
+        let replies = Replies::start(write, gone.clone());
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        loop {
+            let line = tokio::select! {
+                line = reader.next() => line,
+                () = gone.cancelled() => return,
+                () = self.closing.cancelled() => return,
+            };
+            let request = match line {
+                Ok(Line::Whole(line)) => read_request(&line),
+                Ok(Line::TooLong { bytes, .. }) => Err((0, too_long(bytes))),
+                Ok(Line::End) | Err(_) => return,
+            };
+            let (id, ask) = match request {
+                Ok(Request { id, ask }) => (id, ask),
+                Err((id, fault)) => {
+                    replies.send(response(id, Err(fault))).await;
+                    continue;
+                }
+            };
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
+            tokio::spawn(async move {
+                let outcome = door.obey(client, ask, gone).await;
+                replies.send(response(id, outcome)).await;
+                drop(place);
+            });
+        }
+    }
+
+    async fn obey(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {
+        let caller = CallerOf::of(client);
+        match ask {
+            Ask::Call { tool, args } => self.call(hub::Ask { caller, tool, args, cancel: gone }).await,
+            Ask::Status => Ok(self.status()),
+            Ask::Sessions { all } => self.hub.sessions(client, all),
+            Ask::Rename { session, name } => {
+                let (renamed, safe) = self.hub.decide(|registry, now| registry.rename(caller.as_caller(), &session, &name, now));
+                renamed?;
+                safe.written().await?;
+                Ok(json!({"sessionId": name}))
+            }
+            Ask::Kill { session } => {
+                let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
+                let view = CallerDesk::new(Arc::clone(&self.hub), caller, deadline).close(Some(&session)).await?;
+                Ok(json!({"closed": view.session_id, "id": view.id}))
+            }
+            Ask::Stop => {
+                self.operator_only(client, "stop the daemon")?;
+                self.hub.say_farewell("stop");
+                Ok(json!({"stopping": true}))
+            }
+            Ask::TokenNew { name } => {
+                self.operator_only(client, "make tokens")?;
+                self.tokens.new_token(&name).map(|token| json!({"name": name, "token": token}))
+            }
+            Ask::TokenList => {
+                self.operator_only(client, "list tokens")?;
+                let rows: Vec<Value> =
+                    self.tokens.list().into_iter().map(|token| json!({"name": token.name, "created_at": token.created_at})).collect();
+                Ok(json!({"tokens": rows}))
+            }
+            Ask::TokenRevoke { name } => {
+                self.operator_only(client, "revoke tokens")?;
+                self.tokens.revoke(&name).map(|()| json!({"revoked": name}))
+            }
+        }
+    }
+
+    /// Runs a tool and gives its answer as the command line reads it.
+    pub(super) async fn call(self: &Arc<Self>, ask: hub::Ask) -> Result<Value, Fault> {
+        let answer = self.hub.run_tool(ask).await;
+        let reply = answer.outcome?;
+        let content: Vec<Value> = reply
+            .content
+            .into_iter()
+            .map(|content| match content {
+                Content::Text(text) => json!({"type": "text", "text": text}),
+                Content::Image { base64, mime } => json!({"type": "image", "data": base64, "mimeType": mime}),
+            })
+            .collect();
+        Ok(json!({"content": content, "result": answer.result, "structured": reply.structured}))
+    }
+
+    fn status(&self) -> Value {
+        let mut status = self.hub.status();
+        let listen = self.listen.get().map(|addr| json!({"addr": addr.ip().to_string(), "port": addr.port()}));
+        status.insert("listen".into(), listen.unwrap_or(Value::Null));
+        Value::Object(status)
+    }
+
+    fn operator_only(&self, client: ClientId, what: &str) -> Result<(), Fault> {
+        let operator = self.hub.look(|registry| registry.identity(client) == Some(&Identity::Operator));
+        if operator {
+            return Ok(());
+        }
+        Err(Fault::new(Code::PolicyDenied, format!("Only the operator may {what}."), "Unset TABMUX_TOKEN to be the operator."))
+    }
+}
+
+fn read_request(line: &[u8]) -> Result<Request, (u64, Fault)> {
+    let value = tabmux_wire::strict::parse(line).map_err(|fault| (0, fault))?;
+    let id = value.get("id").and_then(Value::as_u64).unwrap_or(0);
+    serde_json::from_value(value).map_err(|error| {
+        (id, Fault::new(Code::BadArgument, format!("The request cannot be read: {error}."), "See the tabmux-wire crate for the requests."))
+    })
+}
+
+fn response(id: u64, outcome: Result<Value, Fault>) -> Value {
+    let response = match outcome {
+        Ok(ok) => Response { id, ok: Some(ok), error: None },
+        Err(fault) => Response { id, ok: None, error: Some(WireFault::from(&fault)) },
+    };
+    serde_json::to_value(response).unwrap_or(Value::Null)
+}

@@ -1,0 +1,177 @@
+//! Seed 1's frames, one JSON object per line: REGISTER reserves a session id, the first REQUEST makes the
+//! session, PING answers, DISCONNECT ends it, STATUS tells. A missing version means 1 (C10).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tabmux_core::{ClientId, Code, Fault, Leave, Link, Seat, Session};
+use tabmux_tools::{Content, Desk};
+use tabmux_wire::control::WireFault;
+use tabmux_wire::lines::Line;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::replies::Replies;
+use super::{Door, Reader, identity_of_connection, text_of, too_long};
+use crate::hub::{Ask, CallerDesk, CallerOf, Profile};
+
+/// Requests of one connection at once.
+const AT_ONCE: usize = 128;
+
+impl Door {
+    pub(super) async fn seed1(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
+        let profile = Profile { label: "seed1".into(), ..Profile::default() };
+        let Some(client) = self.hub.attach(identity_of_connection(), Link::Connection, profile) else { return };
+        let gone = CancellationToken::new();
+        let replies = Replies::start(write, gone.clone());
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let mut next = Ok(first);
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+            let (door, replies) = (Arc::clone(self), replies.clone());
+            match next {
+                // Reserving keeps its order; everything else may overlap, the session's queue orders it.
+                Ok(frame) if frame.get("type").and_then(Value::as_str) != Some("REQUEST") => {
+                    if let Some(answer) = door.seed1_frame(client, &frame).await {
+                        replies.send(answer).await;
+                    }
+                    drop(place);
+                }
+                Ok(frame) => {
+                    let request = door.seed1_request(client, frame);
+                    tokio::spawn(async move {
+                        replies.send(request.await).await;
+                        drop(place);
+                    });
+                }
+                Err(fault) => replies.send(error(&Value::Null, &fault)).await,
+            }
+            let line = tokio::select! {
+                line = reader.next() => line,
+                () = gone.cancelled() => break,
+                () = self.closing.cancelled() => break,
+            };
+            next = match line {
+                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
+                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
+                Ok(Line::End) | Err(_) => break,
+            };
+        }
+        self.hub.detach(client, Leave::Lost);
+    }
+
+    async fn seed1_frame(self: &Arc<Self>, client: ClientId, frame: &Value) -> Option<Value> {
+        let id = frame.get("id").cloned().unwrap_or(Value::Null);
+        let answer = async {
+            check_version(frame)?;
+            match text_of(frame, "type")? {
+                Some("REGISTER") => self.seed1_register(client, &id).map(Some),
+                Some("PING") => Ok(Some(json!({"type": "PONG", "id": id}))),
+                Some("STATUS") => {
+                    let sessions = self.hub.look(|registry| registry.counts().sessions);
+                    Ok(Some(json!({"type": "STATUS_OK", "id": id, "extensionConnected": false, "activeSessions": sessions})))
+                }
+                Some("DISCONNECT") => {
+                    let session = text_of(frame, "sessionId")?;
+                    let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
+                    let closed = CallerDesk::new(Arc::clone(&self.hub), CallerOf::of(client), deadline).close(session).await?;
+                    Ok((!id.is_null()).then(|| json!({"type": "DISCONNECT_OK", "id": id, "sessionId": closed.id})))
+                }
+                other => {
+                    let message = format!("'{}' is no frame type.", other.unwrap_or_default().chars().take(64).collect::<String>());
+                    Err(Fault::new(Code::BadArgument, message, "Use REGISTER, REQUEST, PING, DISCONNECT or STATUS."))
+                }
+            }
+        };
+        answer.await.unwrap_or_else(|fault: Fault| Some(error(&id, &fault)))
+    }
+
+    fn seed1_register(self: &Arc<Self>, client: ClientId, id: &Value) -> Result<Value, Fault> {
+        let opened = self.hub.reserve(&CallerOf::of(client), None, Seat::Plain, None)?;
+        Ok(json!({"type": "REGISTER_OK", "id": id, "sessionId": opened.session.to_string()}))
+    }
+
+    async fn seed1_request(self: Arc<Self>, client: ClientId, frame: Value) -> Value {
+        let id = frame.get("id").cloned().unwrap_or(Value::Null);
+        match read_request(&frame) {
+            Err(fault) => response(&id, frame.get("sessionId"), Err(fault)),
+            Ok(Asked { session, tool, args }) => {
+                // A lost connection does not cancel: the running call finishes (C7).
+                let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
+                let answer = self.hub.run_tool(ask).await;
+                let said = session.or_else(|| answer.result.get("sessionId").and_then(Value::as_str).map(str::to_owned));
+                let seen = said.as_deref().map(|said| self.seed1_id(client, said));
+                let outcome = answer.outcome.map(|reply| {
+                    let texts: Vec<String> = reply.content.into_iter().filter_map(text_content).collect();
+                    let mut data = answer.result;
+                    data.insert("text".into(), texts.join("\n").into());
+                    Value::Object(data)
+                });
+                response(&id, seen.map(Value::from).as_ref(), outcome)
+            }
+        }
+    }
+
+    /// Frames name sessions by `sess_…`, whatever name the caller used.
+    fn seed1_id(self: &Arc<Self>, client: ClientId, said: &str) -> String {
+        let id = self.hub.decide_now(|registry, now| registry.resolve(CallerOf::of(client).as_caller(), Some(said), now));
+        id.map_or_else(
+            |_| said.to_owned(),
+            |id| self.hub.look(|registry| registry.session(id).map(|session: &Session| session.id.to_string())).unwrap_or_default(),
+        )
+    }
+}
+
+fn text_content(content: Content) -> Option<String> {
+    match content {
+        Content::Text(text) => Some(text),
+        Content::Image { .. } => None,
+    }
+}
+
+fn check_version(frame: &Value) -> Result<(), Fault> {
+    match frame.get("version") {
+        None | Some(Value::Null) => Ok(()),
+        Some(version) if version.as_u64() == Some(1) => Ok(()),
+        Some(version) => {
+            let message = format!("Version {version} of this protocol is unknown.");
+            Err(Fault::new(Code::ProtocolVersion, message, "Send version 1, or none."))
+        }
+    }
+}
+
+/// A REQUEST, read.
+struct Asked {
+    session: Option<String>,
+    tool: String,
+    args: Map<String, Value>,
+}
+
+fn read_request(frame: &Value) -> Result<Asked, Fault> {
+    check_version(frame)?;
+    let session = text_of(frame, "sessionId")?.map(str::to_owned);
+    let action = text_of(frame, "action")?
+        .ok_or_else(|| Fault::new(Code::BadArgument, "'action' is missing.", "Name a tool, for example \"action\":\"navigate\"."))?;
+    let mut args = match frame.get("params") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(params)) => params.clone(),
+        Some(_) => return Err(Fault::new(Code::BadArgument, "'params' is not an object.", "Send the tool's arguments as an object.")),
+    };
+    if let Some(session) = &session {
+        args.insert("sessionId".into(), session.clone().into());
+    }
+    Ok(Asked { session, tool: action.to_owned(), args })
+}
+
+fn response(id: &Value, session: Option<&Value>, outcome: Result<Value, Fault>) -> Value {
+    let payload = match outcome {
+        Ok(data) => json!({"success": true, "data": data}),
+        Err(fault) => json!({"success": false, "error": WireFault::from(&fault)}),
+    };
+    json!({"type": "RESPONSE", "id": id, "sessionId": session, "payload": payload})
+}
+
+fn error(id: &Value, fault: &Fault) -> Value {
+    json!({"type": "ERROR", "id": id, "error": WireFault::from(fault)})
+}

@@ -1,0 +1,202 @@
+//! Seed 3's methods, `browser.agent_session.open|tab|dispose|list`, as another front of the same hub. A
+//! connection is one-shot and speaks for the operator, or for the capability it shows, unless it identifies
+//! itself (`system.identify`) as long-lived: then it is a caller of its own, and losing it orphans its sessions (S3.17).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tabmux_core::{ClientId, Code, Fault, Identity, Leave, Link, Listed};
+use tabmux_tools::{Desk, OpenSession};
+use tabmux_wire::control::WireFault;
+use tabmux_wire::lines::Line;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio_util::sync::CancellationToken;
+
+use super::replies::Replies;
+use super::{Door, Reader, identity_of_connection, text_of, too_long};
+use crate::clock;
+use crate::hub::{Ask, CallerDesk, CallerOf, Profile};
+
+/// The callers one connection speaks for.
+#[derive(Default)]
+struct Callers {
+    /// The connection itself, once it identified itself.
+    own: Option<ClientId>,
+    /// One-shot identities: the operator, or a capability's.
+    shown: Vec<(Identity, ClientId)>,
+}
+
+impl Door {
+    pub(super) async fn seed3(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
+        let gone = CancellationToken::new();
+        let replies = Replies::start(write, gone.clone());
+        let mut callers = Callers::default();
+        let mut next = Ok(first);
+        loop {
+            let answer = match next {
+                Ok(frame) => {
+                    let id = frame.get("id").cloned().unwrap_or(Value::Null);
+                    match self.seed3_method(&mut callers, &frame).await {
+                        Ok(result) => json!({"id": id, "ok": true, "result": result}),
+                        Err(fault) => json!({"id": id, "ok": false, "error": WireFault::from(&fault)}),
+                    }
+                }
+                Err(fault) => json!({"id": null, "ok": false, "error": WireFault::from(&fault)}),
+            };
+            replies.send(answer).await;
+            let line = tokio::select! {
+                line = reader.next() => line,
+                () = gone.cancelled() => break,
+                () = self.closing.cancelled() => break,
+            };
+            next = match line {
+                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
+                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
+                Ok(Line::End) | Err(_) => break,
+            };
+        }
+        for client in callers.own.into_iter().chain(callers.shown.into_iter().map(|(_, client)| client)) {
+            self.hub.detach(client, Leave::Lost);
+        }
+    }
+
+    async fn seed3_method(self: &Arc<Self>, callers: &mut Callers, frame: &Value) -> Result<Value, Fault> {
+        let none = Value::Object(Map::new());
+        let params = frame.get("params").unwrap_or(&none);
+        let method = text_of(frame, "method")?.unwrap_or_default();
+        if method == "system.identify" {
+            let client = self.seed3_own(callers)?;
+            return Ok(json!({"client": client.to_string()}));
+        }
+        let client = self.seed3_caller(callers, params)?;
+        match method {
+            "browser.agent_session.open" => self.seed3_open(client, params).await,
+            "browser.agent_session.tab" => self.seed3_tab(client, params).await,
+            "browser.agent_session.dispose" => {
+                let session = required(params, "session_id")?;
+                let closed = self.seed3_desk(client).close(Some(session)).await?;
+                Ok(json!({"session_id": closed.uuid, "disposed": true}))
+            }
+            "browser.agent_session.list" => self.seed3_list(client, params),
+            other => {
+                let message = format!("'{}' is no method.", other.chars().take(64).collect::<String>());
+                Err(Fault::new(Code::BadArgument, message, "Use browser.agent_session.open, .tab, .dispose or .list."))
+            }
+        }
+    }
+
+    fn seed3_desk(self: &Arc<Self>, client: ClientId) -> CallerDesk {
+        let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
+        CallerDesk::new(Arc::clone(&self.hub), CallerOf::of(client), deadline)
+    }
+
+    fn seed3_own(self: &Arc<Self>, callers: &mut Callers) -> Result<ClientId, Fault> {
+        if let Some(client) = callers.own {
+            return Ok(client);
+        }
+        let client = self.seed3_attach(identity_of_connection(), Link::Connection)?;
+        callers.own = Some(client);
+        Ok(client)
+    }
+
+    fn seed3_attach(self: &Arc<Self>, identity: Identity, link: Link) -> Result<ClientId, Fault> {
+        let profile = Profile { label: "agent-session".into(), ..Profile::default() };
+        let exiting = || Fault::new(Code::Cancelled, "The daemon is stopping.", "Connect again: a new one is started.");
+        self.hub.attach(identity, link, profile).ok_or_else(exiting)
+    }
+
+    /// Who asks. A caller is believed only with a capability of its own; a made-up id is refused (S3.12).
+    fn seed3_caller(self: &Arc<Self>, callers: &mut Callers, params: &Value) -> Result<ClientId, Fault> {
+        let caller = params.get("caller").filter(|caller| !caller.is_null());
+        let identity = match caller {
+            None if callers.own.is_some() => return self.seed3_own(callers),
+            None => Identity::Operator,
+            Some(caller) => match text_of(caller, "token")? {
+                Some(token) => self.identity_of_token(token)?,
+                None if caller.as_object().is_some_and(Map::is_empty) => Identity::Operator,
+                None => return self.seed3_live_client(callers, caller),
+            },
+        };
+        if let Some((_, client)) = callers.shown.iter().find(|(shown, _)| *shown == identity) {
+            return Ok(*client);
+        }
+        let client = self.seed3_attach(identity.clone(), Link::None)?;
+        callers.shown.push((identity, client));
+        Ok(client)
+    }
+
+    /// A connection may name itself by the id `system.identify` gave it, and nobody else.
+    fn seed3_live_client(self: &Arc<Self>, callers: &Callers, caller: &Value) -> Result<ClientId, Fault> {
+        let named = text_of(caller, "client")?;
+        match callers.own {
+            Some(own) if named == Some(&own.to_string()) => Ok(own),
+            _ => {
+                let hint = "Send caller.token with a token from `tabmux token new NAME`, or leave caller out.";
+                Err(Fault::new(Code::Unauthorized, "The caller is not known here.", hint))
+            }
+        }
+    }
+
+    async fn seed3_open(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
+        let open = OpenSession {
+            from: text_of(params, "profile_id")?.map(str::to_owned),
+            url: text_of(params, "url")?.map(str::to_owned),
+            ..OpenSession::default()
+        };
+        if let Some(url) = &open.url {
+            tabmux_tools::allowed_url(url)?;
+        }
+        let view = self.seed3_desk(client).open(open).await?;
+        Ok(
+            json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at}),
+        )
+    }
+
+    async fn seed3_tab(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
+        let session = required(params, "session_id")?;
+        let mut args = Map::from_iter([("sessionId".to_owned(), session.into())]);
+        if let Some(url) = text_of(params, "url")? {
+            args.insert("url".into(), url.into());
+        }
+        let ask = Ask { caller: CallerOf::of(client), tool: "new_page".into(), args, cancel: CancellationToken::new() };
+        let answer = self.hub.run_tool(ask).await;
+        answer.outcome?;
+        Ok(json!({"session_id": answer.result.get("uuid"), "tab_id": answer.result.get("tabId"), "url": answer.result.get("url")}))
+    }
+
+    /// The caller's own sessions; a filter for another's is refused (S3.13). Taken under one lock (S3.36).
+    fn seed3_list(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
+        let filter = text_of(params, "agent_id")?;
+        self.hub.look(|registry| {
+            let own = registry.identity(client).map(ToString::to_string).unwrap_or_default();
+            if filter.is_some_and(|filter| filter != own) {
+                let hint = "Leave agent_id out to list your own.";
+                return Err(Fault::new(Code::PolicyDenied, "Only your own sessions can be listed.", hint));
+            }
+            let rows: Vec<Value> = registry.list(CallerOf::of(client).as_caller()).into_iter().map(row).collect();
+            Ok(json!({"sessions": rows}))
+        })
+    }
+}
+
+/// A session as Seed 3 lists it (S3.27, S3.28, S3.34, S3.35).
+fn row(listed: Listed<'_>) -> Value {
+    let session = listed.session;
+    let uuid = session.uuid.to_string();
+    json!({
+        "session_id": uuid,
+        "short_id": uuid.get(..8),
+        "id": session.id.to_string(),
+        "name": session.name,
+        "agent_id": session.owner.to_string(),
+        "profile_id": null,
+        "data_store_id": session.context,
+        "tabCount": session.tabs.len(),
+        "created_at": clock::iso(session.created_unix_ms),
+    })
+}
+
+fn required<'a>(params: &'a Value, key: &str) -> Result<&'a str, Fault> {
+    text_of(params, key)?
+        .ok_or_else(|| Fault::new(Code::BadArgument, format!("'{key}' is missing."), format!("Send params.{key} as a text.")))
+}

@@ -1,0 +1,273 @@
+//! MCP's requests, turned into calls of `Dispatch` and back; one handler serves every protocol revision. What is
+//! not declared (prompts, resources, completion) answers "method not found". Transports are deliberately absent.
+
+#![expect(deprecated, reason = "logging/setLevel and resources/subscribe live on in older revisions, which the fixtures serve")]
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ErrorData,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+    SubscribeRequestMethod, SubscribeRequestParams, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+};
+use rmcp::service::RequestContext;
+use serde_json::Map;
+use tabmux_core::{ClientId, Code, Fault};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::catalog::Catalog;
+use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance};
+
+/// How many calls of one connection may be open at once. Each session's own queue is shorter.
+const MOST_OPEN_CALLS: usize = 1024;
+
+/// How long a client may keep the tool list: it changes only with the program.
+const LIST_TTL_MS: u64 = 60 * 60 * 1000;
+
+const INSTRUCTIONS: &str = "tabmux gives each agent its own browser session. navigate or start_browser makes one; \
+     pass sessionId to address a session by name. A failed call begins with [code] and ends with what to do next.";
+
+/// The MCP server of one connection, or of one HTTP request.
+#[derive(Clone)]
+pub struct Handler {
+    dispatch: Arc<dyn Dispatch>,
+    catalog: Catalog,
+    shown: Option<Arc<HashSet<String>>>,
+    caller: Caller,
+    fixtures: Fixtures,
+    open_calls: Arc<Semaphore>,
+    /// Set when the connection is lost, as opposed to a call being cancelled.
+    lost: CancellationToken,
+}
+
+/// Whether the MCP conformance suite's own tools, resources and prompts are there too. Tests only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fixtures {
+    None,
+    Conformance,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Caller {
+    Connection(ClientId),
+    /// Each request names its caller, `HttpCaller`.
+    Http,
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler").field("caller", &self.caller).field("fixtures", &self.fixtures).finish_non_exhaustive()
+    }
+}
+
+impl Handler {
+    /// For one line connection.
+    pub fn new(dispatch: Arc<dyn Dispatch>, catalog: Catalog, client: ClientId) -> Self {
+        Self::with_caller(dispatch, catalog, Caller::Connection(client))
+    }
+
+    pub(crate) fn for_http(dispatch: Arc<dyn Dispatch>, catalog: Catalog) -> Self {
+        Self::with_caller(dispatch, catalog, Caller::Http)
+    }
+
+    fn with_caller(dispatch: Arc<dyn Dispatch>, catalog: Catalog, caller: Caller) -> Self {
+        let open_calls = Arc::new(Semaphore::new(MOST_OPEN_CALLS));
+        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, lost: CancellationToken::new() }
+    }
+
+    /// Lists only these tools on this endpoint (`--tools`). Every tool stays callable.
+    #[must_use]
+    pub fn showing(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.shown = Some(Arc::new(names.into_iter().collect()));
+        self
+    }
+
+    #[must_use]
+    pub fn with_fixtures(mut self, fixtures: Fixtures) -> Self {
+        self.fixtures = fixtures;
+        self
+    }
+
+    pub(crate) fn on_connection(mut self, lost: CancellationToken) -> Self {
+        self.lost = lost;
+        self
+    }
+
+    fn serves_fixtures(&self) -> bool {
+        self.fixtures == Fixtures::Conformance
+    }
+
+    fn client(&self, context: &RequestContext<RoleServer>) -> Result<ClientId, ErrorData> {
+        match self.caller {
+            Caller::Connection(client) => Ok(client),
+            Caller::Http => {
+                let parts = context.extensions.get::<http::request::Parts>();
+                let caller = parts.and_then(|parts| parts.extensions.get::<HttpCaller>());
+                let unknown = || ErrorData::internal_error("The HTTP door did not say who calls.", None);
+                caller.map(|caller| caller.client).ok_or_else(unknown)
+            }
+        }
+    }
+
+    /// Runs a call in a task of its own, so that a panic in it ends that call and not the answer.
+    async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> ToolAnswer {
+        let Ok(permit) = self.open_calls.clone().try_acquire_owned() else {
+            let message = format!("{MOST_OPEN_CALLS} calls of this client are already open.");
+            return ToolAnswer {
+                outcome: Err(Fault::new(Code::QueueFull, message, "Wait for some of them to be answered.")),
+                result: Map::new(),
+            };
+        };
+        let cancel = call.cancel.clone();
+        let tool = call.tool.clone();
+        let dispatch = self.dispatch.clone();
+        let running = async move {
+            let answer = dispatch.call(call).await;
+            drop(permit);
+            answer
+        };
+        let mut task = tokio::spawn(running.in_current_span());
+        let ended = tokio::select! {
+            ended = &mut task => ended,
+            () = context.ct.cancelled() => {
+                if !self.lost.is_cancelled() {
+                    cancel.cancel();
+                }
+                task.await
+            }
+        };
+        ended.unwrap_or_else(|error| {
+            tracing::error!(%tool, %error, "a call panicked");
+            let fault =
+                Fault::new(Code::Internal, format!("{tool} ended in a defect of tabmux."), "Look into `tabmux logs`; other calls go on.");
+            ToolAnswer { outcome: Err(fault), result: Map::new() }
+        })
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            if self.serves_fixtures() { conformance::capabilities() } else { ServerCapabilities::builder().enable_tools().build() };
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("tabmux", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    /// As rmcp's own, but the peer is remembered with the version that was agreed on, not the one it asked for.
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        request.protocol_version = result.protocol_version.clone();
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut tools = self.catalog.shown(self.shown.as_deref());
+        if self.serves_fixtures() {
+            tools.extend(conformance::tools());
+        }
+        let list = ListToolsResult::with_all_items(tools);
+        if !caller::is_new_era(&context) {
+            return Ok(list);
+        }
+        let scope = if self.shown.is_some() { CacheScope::Private } else { CacheScope::Public };
+        Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(scope))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let fixture = || self.serves_fixtures().then(conformance::tools)?.into_iter().find(|tool| tool.name == name);
+        self.catalog.get(name).cloned().or_else(fixture)
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        if self.catalog.get(&request.name).is_none() {
+            if self.serves_fixtures() && conformance::has_tool(&request.name) {
+                return conformance::call_tool(request, context).await;
+            }
+            return Err(self.catalog.unknown(&request.name));
+        }
+        let call = ToolCall {
+            client: self.client(&context)?,
+            client_name: caller::client_name(&context),
+            agent: caller::agent(&context.meta.0.0),
+            tool: request.name.into_owned(),
+            args: request.arguments.unwrap_or_default(),
+            cancel: CancellationToken::new(),
+        };
+        Ok(answer::to_result(self.run(call, &context).await).into())
+    }
+
+    async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
+        if self.serves_fixtures() { Ok(conformance::prompts()) } else { Err(ErrorData::method_not_found::<ListPromptsRequestMethod>()) }
+    }
+
+    async fn get_prompt(&self, request: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
+        if self.serves_fixtures() { conformance::get_prompt(request) } else { Err(ErrorData::method_not_found::<GetPromptRequestMethod>()) }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if self.serves_fixtures() { Ok(conformance::resources()) } else { Err(ErrorData::method_not_found::<ListResourcesRequestMethod>()) }
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if self.serves_fixtures() {
+            Ok(conformance::resource_templates())
+        } else {
+            Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        }
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if self.serves_fixtures() {
+            conformance::read_resource(&request.uri).map(Into::into)
+        } else {
+            Err(ErrorData::method_not_found::<ReadResourceRequestMethod>())
+        }
+    }
+
+    async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        if self.serves_fixtures() { Ok(CompleteResult::default()) } else { Err(ErrorData::method_not_found::<CompleteRequestMethod>()) }
+    }
+
+    async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<SetLevelRequestMethod>()) }
+    }
+
+    async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<SubscribeRequestMethod>()) }
+    }
+
+    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<UnsubscribeRequestMethod>()) }
+    }
+}

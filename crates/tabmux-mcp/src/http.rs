@@ -1,0 +1,262 @@
+//! MCP over streamable HTTP, both eras: sessions by `mcp-session-id` up to 2025-11-25, none from 2026-07-28 on.
+//! Host, Origin, tokens and who the caller is are deliberately absent: the daemon's door checks them first and
+//! leaves an `HttpCaller` in the request's extensions.
+
+mod body;
+mod sessions;
+
+use std::convert::Infallible;
+use std::fmt::{self, Display};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderValue, Method, Request, Response, StatusCode};
+use ::http_body::Body;
+use bytes::Bytes;
+use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+pub use body::check_body;
+pub use sessions::{HttpSessions, SessionStoreError};
+
+use crate::Dispatch;
+use crate::catalog::Catalog;
+use crate::handler::{Fixtures, Handler};
+
+/// The body of every answer.
+pub type ResponseBody = BoxBody<Bytes, Infallible>;
+
+/// rmcp forgets an old-era session that long after its last message, calls that still run included; so this is
+/// longer than any call. A forgotten session comes back from the store with its next request.
+const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// How many old-era sessions rmcp may have in memory; forgotten ones do not count.
+const MOST_SESSIONS: usize = 10_000;
+
+const SESSION_HEADER: &str = "mcp-session-id";
+/// Seed 2's name for the same (S2.7).
+const INSTANCE_HEADER: &str = "x-instance-id";
+const VERSION_HEADER: &str = "mcp-protocol-version";
+const VERSION_META: &str = "io.modelcontextprotocol/protocolVersion";
+const FIRST_STATELESS_VERSION: &str = "2026-07-28";
+
+/// The MCP endpoint of the HTTP door. Clones share their sessions.
+#[derive(Clone)]
+pub struct HttpDoor {
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    /// Held while a session is brought back: two requests that did so at once would fail one another in rmcp.
+    restoring: Arc<Mutex<()>>,
+}
+
+impl fmt::Debug for HttpDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpDoor").finish_non_exhaustive()
+    }
+}
+
+impl HttpDoor {
+    /// Ends every stream when `ct` is cancelled; stored sessions stay.
+    pub fn new(
+        dispatch: Arc<dyn Dispatch>,
+        catalog: Catalog,
+        fixtures: Fixtures,
+        store: Arc<dyn HttpSessions>,
+        ct: CancellationToken,
+    ) -> Self {
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(FORGET_AFTER);
+        let sessions = Arc::new(manager);
+        let mut config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(true)
+            .with_max_request_body_bytes(tabmux_wire::MAX_FRAME_BYTES)
+            .with_cancellation_token(ct)
+            .disable_allowed_hosts();
+        config.session_store = Some(Arc::new(sessions::Stored(store)));
+        let handler = move || Ok(Handler::for_http(dispatch.clone(), catalog.clone()).with_fixtures(fixtures));
+        let service = StreamableHttpService::new(handler, sessions.clone(), config);
+        Self { service, sessions, restoring: Arc::default() }
+    }
+
+    /// Answers one request. Dropping the future, or the body of its answer, cancels a call of the new era; in the old
+    /// era a lost connection is no cancel (2025-06-18, "Sending Messages to the Server").
+    pub fn handle<B>(&self, request: Request<B>) -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + '_>>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        // Boxed, because rmcp's own future takes some 16 kB.
+        Box::pin(self.answer(request))
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let (mut parts, body) = request.into_parts();
+        let (mut bytes, mut message) = (Bytes::new(), Value::Null);
+        // What is not declared to be JSON is left to rmcp to refuse (406, 415), unread.
+        if parts.method == Method::POST && body::is_json(&parts.headers) {
+            let checked = body::collect(body).await.and_then(|bytes| check_body(&bytes).map(|message| (bytes, message)));
+            match checked {
+                Ok(checked) => (bytes, message) = checked,
+                Err(refusal) => return *refusal,
+            }
+        }
+        if message["method"] == "initialize" && self.sessions.sessions.read().await.len() >= MOST_SESSIONS {
+            return *body::too_many_sessions(&message["id"]);
+        }
+        take_instance_header(&mut parts, &message);
+        let method = parts.method.clone();
+        let request = Request::from_parts(parts, Full::new(bytes));
+        match old_era_session(&request, &message) {
+            Some(id) => self.handle_in_session(&id, request).await,
+            None => goodbye_as_clients_expect(&method, self.service.handle(request).await),
+        }
+    }
+
+    async fn handle_in_session(&self, id: &str, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
+        let id: Arc<str> = id.into();
+        let again = request.clone();
+        let response = self.handle_restoring(&id, request).await;
+        if response.status() != StatusCode::INTERNAL_SERVER_ERROR {
+            return response;
+        }
+        // rmcp was just forgetting this session and did not take the request. Let it finish, then bring the session back.
+        if let Err(error) = self.sessions.close_session(&id).await {
+            tracing::warn!(%error, "an HTTP session could not be closed");
+        }
+        self.handle_restoring(&id, again).await
+    }
+
+    async fn handle_restoring(&self, id: &Arc<str>, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
+        if self.is_open(id).await {
+            return self.service.handle(request).await;
+        }
+        let restoring = self.restoring.lock().await;
+        if self.is_open(id).await {
+            drop(restoring);
+            return self.service.handle(request).await;
+        }
+        // In a session rmcp answers as soon as the call is on its way, so the lock is not held for long.
+        self.service.handle(request).await
+    }
+
+    async fn is_open(&self, id: &Arc<str>) -> bool {
+        self.sessions.has_session(id).await.unwrap_or(false)
+    }
+}
+
+/// The session a request belongs to, unless it speaks the new era, which has none, or opens or ends one.
+fn old_era_session<B>(request: &Request<B>, message: &Value) -> Option<String> {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let stateless = message["params"]["_meta"].get(VERSION_META).is_some()
+        || header(VERSION_HEADER).is_some_and(|version| version >= FIRST_STATELESS_VERSION);
+    if stateless || request.method() == Method::DELETE || message["method"] == "initialize" {
+        return None;
+    }
+    header(SESSION_HEADER).map(str::to_owned)
+}
+
+/// rmcp answers a DELETE with 202, which Python's client reports as a failure; 200 and 204 are what it takes.
+fn goodbye_as_clients_expect(method: &Method, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
+}
+
+fn take_instance_header(parts: &mut ::http::request::Parts, message: &Value) {
+    let instance: Option<HeaderValue> = parts.headers.get(INSTANCE_HEADER).cloned();
+    if let (Some(instance), false, false) = (instance, parts.headers.contains_key(SESSION_HEADER), message["method"] == "initialize") {
+        parts.headers.insert(SESSION_HEADER, instance);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HttpCaller, ToolAnswer, ToolCall};
+    use async_trait::async_trait;
+    use http_body_util::BodyExt;
+    use rmcp::transport::streamable_http_server::session::local::create_local_session;
+    use serde_json::json;
+    use tabmux_core::ClientId;
+
+    struct NoTools;
+
+    impl Dispatch for NoTools {
+        fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
+            unreachable!("nobody calls {}", call.tool)
+        }
+    }
+
+    /// Every id is known.
+    struct AllKnown;
+
+    #[async_trait]
+    impl HttpSessions for AllKnown {
+        async fn load(&self, _: &str) -> Result<Option<Value>, SessionStoreError> {
+            Ok(Some(json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } })))
+        }
+
+        async fn store(&self, _: &str, _: Value) -> Result<(), SessionStoreError> {
+            Ok(())
+        }
+
+        async fn delete(&self, _: &str) -> Result<(), SessionStoreError> {
+            Ok(())
+        }
+    }
+
+    fn door() -> HttpDoor {
+        HttpDoor::new(Arc::new(NoTools), Catalog::new(Vec::new()), Fixtures::None, Arc::new(AllKnown), CancellationToken::new())
+    }
+
+    /// What rmcp's map holds while a session is being forgotten: a handle without a worker.
+    async fn add_dying_session(door: &HttpDoor, id: &str) {
+        let (handle, worker) = create_local_session(id, door.sessions.session_config.clone());
+        drop(worker);
+        door.sessions.sessions.write().await.insert(id.into(), handle);
+    }
+
+    fn post(id: Option<&str>, message: &Value) -> Request<Full<Bytes>> {
+        let mut request = Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+        request = request.header("accept", "application/json, text/event-stream");
+        if let Some(id) = id {
+            request = request.header(SESSION_HEADER, id);
+        }
+        request.extension(HttpCaller { client: ClientId(1) }).body(Full::new(message.to_string().into())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_that_meets_a_session_being_forgotten_is_served_all_the_same() {
+        let door = door();
+        add_dying_session(&door, "a").await;
+        let response = door.handle(post(Some("a"), &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("\"tools\":[]"), "{body:?}");
+    }
+
+    #[tokio::test]
+    async fn initialising_without_end_is_refused_with_its_code() {
+        let door = door();
+        for number in 0..MOST_SESSIONS {
+            add_dying_session(&door, &number.to_string()).await;
+        }
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+        let response = door.handle(post(None, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+}

@@ -1,0 +1,81 @@
+//! A POST's body, bounded and read strictly before rmcp sees it, and the answer to one that is no message.
+
+use std::time::Duration;
+
+use ::http::{HeaderMap, Response, StatusCode, header};
+use ::http_body::Body;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use serde_json::Value;
+use tabmux_core::{Code, Fault};
+use tabmux_wire::MAX_FRAME_BYTES;
+
+use super::ResponseBody;
+use crate::message::{self, INVALID_REQUEST, PARSE_ERROR, Refusal};
+
+/// An answer that is sent in place of rmcp's; boxed, because it is the rare case.
+pub(super) type Refused = Box<Response<ResponseBody>>;
+
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+pub(super) fn too_many_sessions(id: &Value) -> Refused {
+    let fault = Fault::new(
+        Code::Capacity,
+        "Too many HTTP clients have initialised.",
+        "End some with DELETE, or wait until idle ones are forgotten.",
+    );
+    refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
+}
+
+pub(super) async fn collect<B>(body: B) -> Result<Bytes, Refused>
+where
+    B: Body + Send + 'static,
+    B::Error: std::fmt::Display,
+{
+    let body = body.map_err(|error| error.to_string()).map_frame(|frame| frame.map_data(into_bytes));
+    let whole = tokio::time::timeout(PATIENCE, Limited::new(body, MAX_FRAME_BYTES).collect()).await;
+    let Ok(whole) = whole else {
+        let fault = Fault::new(Code::Timeout, format!("The body did not arrive within {PATIENCE:?}."), "Send it again.");
+        return Err(refused(&Refusal::new(Value::Null, PARSE_ERROR, fault)));
+    };
+    match whole {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("The body is larger than {MAX_FRAME_BYTES} bytes.");
+            let fault = Fault::new(Code::FrameTooLarge, message, "Send less at a time, or name a file instead of its contents.");
+            Err(refused(&Refusal::new(Value::Null, INVALID_REQUEST, fault)))
+        }
+        Err(error) => {
+            let fault = Fault::new(Code::BadArgument, format!("The body broke off: {error}."), "Send it again.");
+            Err(refused(&Refusal::new(Value::Null, PARSE_ERROR, fault)))
+        }
+    }
+}
+
+fn into_bytes(mut data: impl bytes::Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}
+
+/// Whether a body is one JSON-RPC message, read strictly: UTF-8, bounded depth, no key twice. Gives it back as JSON.
+pub fn check_body(bytes: &[u8]) -> Result<Value, Box<Response<ResponseBody>>> {
+    let value = message::parse(bytes).map_err(|refusal| refused(&refusal))?;
+    if value.is_array() {
+        let hint = "Send one message per POST; MCP has had no batches since 2025-06-18.";
+        let fault = Fault::new(Code::Unsupported, "A JSON-RPC batch came over HTTP.", hint);
+        return Err(refused(&Refusal::new(Value::Null, INVALID_REQUEST, fault)));
+    }
+    message::read(value.clone()).map_err(|refusal| refused(&refusal))?;
+    Ok(value)
+}
+
+fn refused(refusal: &Refusal) -> Refused {
+    let status = StatusCode::from_u16(refusal.fault.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let body = Full::new(Bytes::from(refusal.to_line())).boxed();
+    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json").body(body);
+    Box::new(response.expect("a status, a fixed header and a body make a response"))
+}

@@ -1,0 +1,272 @@
+//! One JSON-RPC message from a stranger, read strictly, and the refusal that answers what is none. rmcp alone
+//! would end the connection, answer 415 or say nothing. What a message asks for is deliberately absent.
+
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetMeta};
+use serde_json::{Value, json};
+use tabmux_core::{Code, Fault};
+
+/// JSON-RPC's own error numbers.
+pub(crate) const PARSE_ERROR: i32 = -32700;
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+
+/// An id is echoed in every answer, so it may not be long.
+const LONGEST_ID: usize = 1024;
+
+/// How far from either end an id is looked for in what cannot be parsed. The search is not linear, so it is short.
+const EDGE_BYTES: usize = 512;
+
+/// Methods whose parameters rmcp knows. It takes one of these with other parameters for a custom method.
+const TYPED_METHODS: [&str; 6] = ["initialize", "tools/call", "tools/list", "server/discover", "prompts/get", "resources/read"];
+
+/// The answer to something that is no message.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub id: Value,
+    pub number: i32,
+    pub fault: Fault,
+}
+
+impl Refusal {
+    /// Boxed, because it is the rare case.
+    pub(crate) fn new(id: Value, number: i32, fault: Fault) -> Box<Self> {
+        Box::new(Self { id, number, fault })
+    }
+
+    pub(crate) fn too_large(id: Value, bytes: u64, limit: usize) -> Box<Self> {
+        let message = format!("The message has {bytes} bytes; the limit is {limit}.");
+        Self::new(
+            id,
+            INVALID_REQUEST,
+            Fault::new(Code::FrameTooLarge, message, "Send less at a time, or name a file instead of its contents."),
+        )
+    }
+
+    fn invalid(id: Value, message: impl Into<String>) -> Box<Self> {
+        Self::new(id, INVALID_REQUEST, Fault::new(Code::BadArgument, message, "Send a JSON-RPC 2.0 message."))
+    }
+
+    /// The JSON-RPC error, as one line.
+    pub(crate) fn to_line(&self) -> String {
+        let data = json!({ "code": self.fault.code.name(), "hint": self.fault.hint });
+        json!({ "jsonrpc": "2.0", "id": self.id, "error": { "code": self.number, "message": self.fault.to_string(), "data": data } })
+            .to_string()
+    }
+}
+
+/// Reads JSON: UTF-8, bounded depth, no key twice.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Box<Refusal>> {
+    tabmux_wire::strict::parse(bytes).map_err(|fault| {
+        // A key that stands twice is still JSON: the id can be read. Else only a look at both ends can find it.
+        let lenient = serde_json::from_slice::<Value>(bytes).ok().and_then(|value| value.get("id").filter(|id| is_id(id)).cloned());
+        let (head, tail) = (&bytes[..bytes.len().min(EDGE_BYTES)], &bytes[bytes.len().saturating_sub(EDGE_BYTES)..]);
+        Refusal::new(lenient.unwrap_or_else(|| find_id(head, tail)), PARSE_ERROR, fault)
+    })
+}
+
+/// Turns a JSON value into a message.
+pub(crate) fn read(value: Value) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
+    let Some(object) = value.as_object() else {
+        return Err(Refusal::invalid(Value::Null, "The message is no JSON object."));
+    };
+    let id = object.get("id").filter(|id| is_id(id)).cloned().unwrap_or(Value::Null);
+    if object.contains_key("id") && id.is_null() {
+        return Err(Refusal::invalid(id, format!("The id is neither an integer nor a string of at most {LONGEST_ID} bytes.")));
+    }
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(Refusal::invalid(id, "The message has no \"jsonrpc\":\"2.0\"."));
+    }
+    let method = match object.get("method") {
+        Some(Value::String(method)) => Some(method.clone()),
+        Some(_) => return Err(Refusal::invalid(id, "The method is no string.")),
+        None if !id.is_null() && (object.contains_key("result") || object.contains_key("error")) => None,
+        None => return Err(Refusal::invalid(id, "The message has no method.")),
+    };
+    let message =
+        serde_json::from_value(value).map_err(|error| Refusal::invalid(id.clone(), format!("The message cannot be read: {error}.")))?;
+    match (&message, method) {
+        (ClientJsonRpcMessage::Request(request), Some(method)) if is_misread(&request.request, &method) => Err(bad_params(id, &method)),
+        _ => Ok(message),
+    }
+}
+
+fn is_misread(request: &ClientRequest, method: &str) -> bool {
+    // The new era has no `initialize`: there it is an unknown method, whatever its parameters.
+    let is_gone = method == "initialize" && request.get_meta().protocol_version().is_some();
+    matches!(request, ClientRequest::CustomRequest(_)) && TYPED_METHODS.contains(&method) && !is_gone
+}
+
+fn bad_params(id: Value, method: &str) -> Box<Refusal> {
+    let expected = match method {
+        "tools/call" => "params has a string \"name\" and, if any, an object \"arguments\"",
+        "initialize" => "params has \"protocolVersion\", \"capabilities\" and \"clientInfo\" with \"name\" and \"version\"",
+        _ => "see the MCP specification for its params",
+    };
+    let fault = Fault::new(Code::BadArgument, format!("The parameters of {method} do not fit."), format!("Right is: {expected}."));
+    Refusal::new(id, INVALID_PARAMS, fault)
+}
+
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::Number(number) => number.is_i64(),
+        Value::String(text) => text.len() <= LONGEST_ID,
+        _ => false,
+    }
+}
+
+/// Looks for the id of a message that cannot be read whole, in its head and in its tail. Null if it is not there.
+pub(crate) fn find_id(head: &[u8], tail: &[u8]) -> Value {
+    id_in_head(head).or_else(|| id_in_tail(tail)).unwrap_or(Value::Null)
+}
+
+/// Walks the outermost object from its start, up to its own `"id"`.
+fn id_in_head(head: &[u8]) -> Option<Value> {
+    let (mut depth, mut at) = (0_u32, 0);
+    while at < head.len() {
+        match head[at] {
+            b'"' => {
+                let end = string_end(head, at)?;
+                let is_key = depth == 1 && &head[at..end] == b"\"id\"";
+                if let Some((id, _)) = is_key.then(|| value_after_colon(&head[end..])).flatten() {
+                    return is_id(&id).then_some(id);
+                }
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Finds the last `"id"` after which exactly the outermost object ends. A quote inside a string is escaped,
+/// so a bare `"id":` is always a key.
+fn id_in_tail(tail: &[u8]) -> Option<Value> {
+    let keys = (0..tail.len()).rev().filter(|at| tail[*at..].starts_with(b"\"id\"") && (*at == 0 || tail[at - 1] != b'\\'));
+    let mut ids = keys.filter_map(|at| {
+        let after_key = &tail[at + 4..];
+        let (id, used) = value_after_colon(after_key)?;
+        (is_id(&id) && ends_the_object(&after_key[used..])).then_some(id)
+    });
+    ids.next()
+}
+
+/// Whether the rest closes one object, the outermost, and nothing comes after it.
+fn ends_the_object(rest: &[u8]) -> bool {
+    let (mut depth, mut at) = (1_u32, 0);
+    while at < rest.len() {
+        match rest[at] {
+            b'"' => match string_end(rest, at) {
+                Some(end) => {
+                    at = end;
+                    continue;
+                }
+                None => return false,
+            },
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return rest[at + 1..].iter().all(u8::is_ascii_whitespace),
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The index after the string that starts at `start`.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 2,
+            b'"' => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The whole value behind `:`, and the bytes it took with the colon.
+fn value_after_colon(text: &[u8]) -> Option<(Value, usize)> {
+    let colon = text.iter().position(|byte| !byte.is_ascii_whitespace()).filter(|at| text[*at] == b':')?;
+    let rest = &text[colon + 1..];
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let used = values.byte_offset();
+    // At the very end of what was kept, a number may have lost digits.
+    (used < rest.len()).then_some((value, colon + 1 + used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> Box<Refusal> {
+        match parse(text.as_bytes()).and_then(read) {
+            Ok(message) => panic!("read {text} as {message:?}"),
+            Err(refusal) => refusal,
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_its_id() {
+        for (text, id, number) in [
+            ("nonsense", json!(null), PARSE_ERROR),
+            ("7", json!(null), INVALID_REQUEST),
+            (r#"{"id":3}"#, json!(3), INVALID_REQUEST),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, json!("a"), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":4}"#, json!(4), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":4,"method":5}"#, json!(4), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(null), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, json!(null), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"arguments":{}}}"#, json!(6), INVALID_PARAMS),
+            (r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"x","arguments":"y"}}"#, json!(6), INVALID_PARAMS),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}"#, json!(7), INVALID_PARAMS),
+        ] {
+            let refusal = refused(text);
+            assert_eq!((&refusal.id, refusal.number), (&id, number), "{text}: {}", refusal.fault);
+            assert_eq!(serde_json::from_str::<Value>(&refusal.to_line()).unwrap()["id"], id);
+        }
+        assert_eq!(refused(&format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(2000))).id, json!(null));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused_under_the_requests_id() {
+        let refusal = refused(r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"a","name":"b"}}"#);
+        assert_eq!((refusal.id, refusal.number), (json!(9), PARSE_ERROR));
+        assert!(refusal.fault.message.contains("\"name\" stands twice"), "{}", refusal.fault);
+        assert_eq!(refused(&format!(r#"{{"id":12,"method":{}"#, "[".repeat(100_000))).id, json!(12));
+    }
+
+    #[test]
+    fn ordinary_messages_are_read() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":0,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"a","arguments":null}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/whatever","params":{"a":[1]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x/unknown","params":{}}"#,
+        ] {
+            assert!(parse(text.as_bytes()).and_then(read).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_over_long_message_is_found_at_either_end_and_never_guessed() {
+        for (head, tail, id) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"text":"aaaa"#, "aaa", json!(7)),
+            (r#"{"params":{"id":5,"text":"aaaa"#, r#"aaa"},"id":"b","method":"x"}"#, json!("b")),
+            (r#"{"params":{"id":5,"text":"aaaa"#, r#"aaa","id":6}}"#, json!(null)),
+            (r#"{"params":"aaaa"#, r#"aaa\"id\":6}"#, json!(null)),
+            (r#"{"params":"aaaa"#, r#"aaa"},"id":8} "#, json!(8)),
+            (r#"{"method":"x","id":12"#, "aaa", json!(null)),
+            (r#"["id",{"id":3}"#, "aaa", json!(null)),
+        ] {
+            assert_eq!(find_id(head.as_bytes(), tail.as_bytes()), id, "{head} … {tail}");
+        }
+    }
+}

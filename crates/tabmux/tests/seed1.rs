@@ -1,0 +1,159 @@
+//! Seed 1's newline JSON on the daemon's Unix socket: REGISTER, REQUEST, PING, DISCONNECT, STATUS. A peer that
+//! says no version speaks version 1.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Door, Lab, SOON, until};
+
+/// A home with a running daemon, and a door to it.
+fn lab_and_door() -> (Lab, Door) {
+    let lab = Lab::new();
+    drop(lab.ready_client());
+    let door = Door::open(&lab.socket());
+    (lab, door)
+}
+
+fn register(door: &mut Door) -> String {
+    let answer = door.ask(&json!({"type": "REGISTER", "id": "r1"}));
+    assert_eq!((&answer["type"], &answer["id"]), (&json!("REGISTER_OK"), &json!("r1")), "{answer}");
+    answer["sessionId"].as_str().unwrap_or_else(|| panic!("a session id: {answer}")).to_owned()
+}
+
+fn request(door: &mut Door, session: &str, action: &str, params: &Value) -> Value {
+    let answer =
+        door.ask(&json!({"type": "REQUEST", "id": format!("{session}:1"), "sessionId": session, "action": action, "params": params}));
+    assert_eq!((&answer["type"], &answer["id"]), (&json!("RESPONSE"), &json!(format!("{session}:1"))), "{answer}");
+    assert_eq!(answer["sessionId"], session, "{answer}");
+    answer["payload"].clone()
+}
+
+fn active(lab: &Lab) -> u64 {
+    lab.status()["sessions"]["active"].as_u64().unwrap()
+}
+
+/// S1.13, S1.14, S1.20
+#[test]
+fn register_gives_a_session_id_and_makes_nothing_yet() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    let hex = session.strip_prefix("sess_").unwrap_or_else(|| panic!("{session}"));
+    assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
+    assert_eq!(active(&lab), 0, "the first request makes the session");
+    let other = register(&mut Door::open(&lab.socket()));
+    assert_ne!(session, other);
+}
+
+/// S1.15, S1.21, S1.25, S2.26
+#[test]
+fn the_first_request_makes_the_session_and_its_tab() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    let opened = request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    assert_eq!(opened["success"], true, "{opened}");
+    assert_eq!(active(&lab), 1);
+    let here = request(&mut door, &session, "evaluate", &json!({"script": "location.href"}));
+    assert!(here["success"] == true && here["data"].to_string().contains("https://one.test/"), "{here}");
+    let failed = request(&mut door, &session, "evaluate", &json!({"script": "throw(\"no\")"}));
+    assert!(failed["success"] == false && failed.to_string().contains("bad_argument"), "{failed}");
+}
+
+/// S1.16, S1.45
+#[test]
+fn ping_and_status_are_answered() {
+    let (_lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    let pong = door.ask(&json!({"type": "PING", "id": "p1", "sessionId": session}));
+    assert_eq!((&pong["type"], &pong["id"]), (&json!("PONG"), &json!("p1")), "{pong}");
+    request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    let status = door.ask(&json!({"type": "STATUS", "id": "s1"}));
+    assert_eq!((&status["type"], &status["id"]), (&json!("STATUS_OK"), &json!("s1")), "{status}");
+    assert_eq!((&status["extensionConnected"], &status["activeSessions"]), (&json!(false), &json!(1)), "{status}");
+}
+
+/// S1.17, S2.22
+#[test]
+fn disconnect_ends_the_session_at_once() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    door.send(&json!({"type": "DISCONNECT", "sessionId": session}));
+    until("the session is gone", SOON, || (active(&lab) == 0).then_some(()));
+    assert_eq!(lab.status()["sessions"]["orphaned"], 0, "a goodbye leaves no orphan");
+}
+
+/// S1.23, S2.23: a lost connection is no goodbye.
+#[test]
+fn a_dropped_connection_makes_an_orphan() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    drop(door);
+    until("the session is an orphan", SOON, || (lab.status()["sessions"]["orphaned"] == json!(1)).then_some(()));
+}
+
+/// S1.37, S2.13
+#[test]
+fn another_clients_session_answers_like_a_missing_one() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    let mut stranger = Door::open(&lab.socket());
+    register(&mut stranger);
+    let ask = |door: &mut Door, session: &str| {
+        let answer =
+            door.ask(&json!({"type": "REQUEST", "id": "x", "sessionId": session, "action": "evaluate", "params": {"script": "1"}}));
+        answer.to_string().replace(session, "NAME")
+    };
+    let foreign = ask(&mut stranger, &session);
+    assert!(foreign.contains("session_not_found"), "{foreign}");
+    assert_eq!(foreign, ask(&mut stranger, "sess_00000000"));
+}
+
+/// S1.46, S2.25
+#[test]
+fn equal_request_ids_of_two_clients_do_not_meet() {
+    let (lab, mut one) = lab_and_door();
+    let mut two = Door::open(&lab.socket());
+    let sessions = [register(&mut one), register(&mut two)];
+    for (door, (session, text)) in [&mut one, &mut two].into_iter().zip(sessions.iter().zip(["\"first\"", "\"second\""])) {
+        for action in
+            [json!({"action": "navigate", "params": {"url": "https://x.test/"}}), json!({"action": "evaluate", "params": {"script": text}})]
+        {
+            let mut message = json!({"type": "REQUEST", "id": "same", "sessionId": session});
+            message.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+            door.send(&message);
+        }
+    }
+    for (door, text) in [(&mut one, "first"), (&mut two, "second")] {
+        door.next();
+        let answer = door.next().unwrap();
+        assert!(answer["id"] == "same" && answer.to_string().contains(text), "{answer}");
+    }
+}
+
+/// S1.13, S2.27
+#[test]
+fn a_wrong_frame_gets_a_clear_error_and_the_connection_goes_on() {
+    let (_lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    for (message, named) in [
+        (json!({"type": "REGSITER", "id": "1"}), "REGSITER"),
+        (json!({"type": "REQUEST", "id": "1", "sessionId": session}), "action"),
+        (json!({"type": "REQUEST", "id": "1", "sessionId": session, "action": "no_such_tool", "params": {}}), "no_such_tool"),
+    ] {
+        let answer = door.ask(&message);
+        assert!(answer.to_string().contains(named), "{message} → {answer}");
+    }
+    let pong = door.ask(&json!({"type": "PING", "id": "after", "sessionId": session}));
+    assert_eq!(pong["type"], "PONG", "{pong}");
+}
+
+/// S2.27
+#[test]
+fn an_unknown_version_is_refused() {
+    let (_lab, mut door) = lab_and_door();
+    let answer = door.ask(&json!({"type": "REGISTER", "id": "1", "version": 99}));
+    assert!(answer.to_string().contains("protocol_version"), "{answer}");
+}

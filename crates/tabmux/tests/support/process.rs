@@ -1,0 +1,64 @@
+//! Looking at processes from outside, through /proc, and sending them signals.
+
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Every process of the given runtime directory, by the variable it inherited.
+pub fn of_runtime_dir(directory: &Path) -> Vec<u32> {
+    let wanted = format!("TABMUX_RUNTIME_DIR={}", directory.display());
+    let environment_fits = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    all().into_iter().filter(|pid| is_alive(*pid)).filter(environment_fits).collect()
+}
+
+fn all() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("Linux has /proc");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A zombie does not count: it is only waiting for its parent to look.
+pub fn is_alive(pid: u32) -> bool {
+    state(pid).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// `R`, `S`, `T` (stopped), `Z` …
+pub fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+pub fn command_line(pid: u32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// Resident memory.
+pub fn rss_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a live process has a VmRSS");
+    line.trim().trim_end_matches("kB").trim().parse().expect("VmRSS is a number")
+}
+
+/// The most memory it ever had.
+pub fn peak_rss_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a live process has a VmHWM");
+    line.trim().trim_end_matches("kB").trim().parse().expect("VmHWM is a number")
+}
+
+pub fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("pids are small")).expect("pids are not zero");
+    // Gone already is what was wanted.
+    let _ = kill_process(pid, signal);
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

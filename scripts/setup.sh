@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs what the Makefile's targets need and this machine lacks; does nothing on repeat.
+#   browser   a Chromium, from Debian's packages, when there is none and we may (root and apt-get)
+#   tools     cargo-nextest and cargo-deny
+#   clients   the real MCP clients and the conformance suite, into target/clients
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$HOME/.cargo/bin:/opt/cargo-tools/bin:$PATH"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+may_apt() { [ "$(id -u)" = 0 ] && has apt-get; }
+
+apt_install() {
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2 ||
+    { apt-get update >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2; }
+}
+
+browser() {
+  if [ -n "${TABMUX_BROWSER:-}" ] || has chromium || has chromium-headless-shell || has google-chrome || has chromium-browser; then return; fi
+  if may_apt; then
+    say "no browser here: installing Debian's chromium and chromium-headless-shell"
+    apt_install chromium chromium-headless-shell || say "the packages could not be installed; tabmux says what it found"
+  else
+    say "no browser here, and only root may install one: sudo apt-get install chromium chromium-headless-shell"
+  fi
+}
+
+tools() {
+  has cargo-nextest || { say "installing cargo-nextest"; cargo install --locked cargo-nextest; }
+  has cargo-deny || { say "installing cargo-deny"; cargo install --locked cargo-deny; }
+}
+
+# The suite and the inspector want Node 22.19 or newer; Debian has an older one, so npm brings it.
+modern_node() {
+  local system
+  system=$(command -v node || true)
+  if [ -n "$system" ] && "$system" -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 19) ? 0 : 1)'; then
+    ln -sf "$system" "$1/node"
+    return
+  fi
+  local arch=x64
+  [ "$(uname -m)" = aarch64 ] && arch=arm64
+  npm install --prefix "$1/runtime" --no-audit --no-fund --silent "node-linux-$arch@22.23.3"
+  ln -sf "$PWD/$1/runtime/node_modules/node-linux-$arch/bin/node" "$1/node"
+}
+
+clients() {
+  local home=target/clients wanted
+  wanted=$(cat scripts/setup.sh tests/clients/package.json tests/clients/requirements.txt | sha256sum | cut -d' ' -f1)
+  if [ "$(cat "$home/stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+  has npm || { say "npm is missing: install Node 20 or newer"; exit 1; }
+  has python3 || { may_apt && apt_install python3; }
+  say "installing the MCP clients and the conformance suite into $home"
+  rm -rf "$home" && mkdir -p "$home"
+  modern_node "$home"
+  cp tests/clients/package.json "$home/package.json"
+  npm install --prefix "$home" --no-audit --no-fund --silent
+  if ! python3 -m venv "$home/python" 2>/dev/null; then
+    say "python3 has no venv: installing Debian's python3-venv"
+    may_apt || { say "only root may: sudo apt-get install python3-venv"; exit 1; }
+    apt_install python3-venv
+    rm -rf "$home/python" && python3 -m venv "$home/python"
+  fi
+  "$home/python/bin/pip" install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
+  printf '%s\n' "$wanted" > "$home/stamp"
+}
+
+for part in "$@"; do
+  case "$part" in
+    browser | tools | clients) "$part" ;;
+    *) say "what is '$part'? One of: browser, tools, clients"; exit 2 ;;
+  esac
+done

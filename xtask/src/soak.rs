@@ -1,0 +1,71 @@
+//! The heavy repetitions in full. CI runs a sample of the same test code; here the numbers come from the
+//! issue's "Must show", by way of environment variables the tests read.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::workspace;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Name {
+    /// 20 rounds of 100 clients started cold at the same moment
+    Starts,
+    /// The same over the leavings of a killed daemon
+    Stale,
+    /// 20 clients arrive while the daemon is stopped for 20 s
+    Stopped,
+    /// 200 clients arrive at the instant of the empty-exit
+    EmptyExit,
+    /// kill -9 with 50 clients attached, 20 rounds
+    Kills,
+    /// A million random steps of the registry
+    Histories,
+}
+
+/// What one repetition runs: package, test target, test name, and the numbers.
+type Plan = (&'static str, &'static [&'static str], &'static str, &'static [(&'static str, &'static str)]);
+
+fn plan(name: Name) -> Plan {
+    const LIFE: &[&str] = &["--test", "lifecycle"];
+    match name {
+        Name::Starts => {
+            ("tabmux", LIFE, "clients_started_cold_share_one_daemon", &[("TABMUX_SOAK_ROUNDS", "20"), ("TABMUX_SOAK_CLIENTS", "100")])
+        }
+        Name::Stale => {
+            ("tabmux", LIFE, "the_leavings_of_a_killed_daemon_do_no_harm", &[("TABMUX_SOAK_ROUNDS", "20"), ("TABMUX_SOAK_CLIENTS", "100")])
+        }
+        Name::Stopped => {
+            ("tabmux", LIFE, "clients_wait_for_a_stopped_daemon", &[("TABMUX_SOAK_SECONDS", "20"), ("TABMUX_SOAK_CLIENTS", "20")])
+        }
+        Name::EmptyExit => (
+            "tabmux",
+            LIFE,
+            "clients_that_arrive_at_the_empty_exit_are_served",
+            &[("TABMUX_SOAK_ROUNDS", "5"), ("TABMUX_SOAK_CLIENTS", "200")],
+        ),
+        Name::Kills => (
+            "tabmux",
+            &["--test", "crash"],
+            "after_a_kill_every_clients_next_call_works",
+            &[("TABMUX_SOAK_ROUNDS", "20"), ("TABMUX_SOAK_CLIENTS", "50")],
+        ),
+        // 64 steps a history.
+        Name::Histories => ("tabmux-core", &[], "histories", &[("PROPTEST_CASES", "16000")]),
+    }
+}
+
+pub(crate) fn run(name: Name) -> Result<()> {
+    let (package, target, test, numbers) = plan(name);
+    let began = Instant::now();
+    // Not nextest: its deadline is for the sample.
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release", "--package", package]).args(target).args(["--", "--nocapture", test]);
+    command.envs(numbers.iter().copied()).current_dir(workspace::root());
+    println!("soak {name:?}: {numbers:?}");
+    let status = command.status()?;
+    println!("soak {name:?}: {} in {:.1} s", if status.success() { "passed" } else { "FAILED" }, began.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { bail!("soak {name:?} failed") }
+}
