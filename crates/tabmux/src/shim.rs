@@ -324,6 +324,3 @@ impl Connection {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
