@@ -237,3 +237,24 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_request_once_it_is_answered_or_cancelled() {
+        let (mut transport, _sender) = open_lines(LineReader::new(&b""[..], 100), tokio::io::sink());
+        for id in [1, 2] {
+            transport.take_message(json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        }
+        assert_eq!(transport.ids.open.len(), 2);
+        transport.take_message(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }));
+        assert_eq!(transport.ids.open.len(), 1);
+        let Some(ClientJsonRpcMessage::Request(ping)) = transport.waiting.remove(1) else { panic!("{:?}", transport.waiting) };
+        let pong: ServerJsonRpcMessage = serde_json::from_value(json!({ "jsonrpc": "2.0", "id": ping.id, "result": {} })).unwrap();
+        transport.send(pong).await.unwrap();
+        assert!(transport.ids.open.is_empty());
+    }
+}

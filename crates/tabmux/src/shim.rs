@@ -143,12 +143,12 @@ impl Shim {
         self.join();
         loop {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
-                Event::FromClient(Ok(Line::Whole(line))) => self.from_client(line),
+                Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
                 Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
                     let id = glimpse::id_in_edges(&head, &tail).unwrap_or(Value::Null);
                     self.down.push_line(answer::too_long(&id, bytes));
                 }
-                Event::FromDaemon(Ok(Line::Whole(line))) => self.from_daemon(line),
+                Event::FromDaemon(Ok(Line::Whole(line))) => self.daemon_said(line),
                 Event::FromDaemon(Ok(Line::TooLong { bytes, head, tail })) => {
                     if let Some(id) = glimpse::id_in_edges(&head, &tail) {
                         self.ledger.settle(&id);
@@ -216,7 +216,7 @@ impl Shim {
         }
     }
 
-    fn from_client(&mut self, mut line: Vec<u8>) {
+    fn client_said(&mut self, mut line: Vec<u8>) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -242,7 +242,7 @@ impl Shim {
         }
     }
 
-    fn from_daemon(&mut self, mut line: Vec<u8>) {
+    fn daemon_said(&mut self, mut line: Vec<u8>) {
         if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
             return self.daemon_left(&line);
         }
@@ -324,6 +324,3 @@ impl Connection {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

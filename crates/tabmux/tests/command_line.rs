@@ -1,288 +1,276 @@
-//! The command line as people and scripts use it: exit codes, one JSON document, tmux's words.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
+//! The command line as scripts see it: exit status, standard output, standard error.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-mod support;
+mod double;
 
-use std::collections::BTreeSet;
+use double::Home;
+use serde_json::{Value, json};
+use std::process::Output;
 
-use serde_json::json;
-use support::{Lab, Printed};
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
 
-fn assert_code(printed: &Printed, code: i32) {
-    assert_eq!(printed.code, code, "{printed:?}");
+fn ran(output: Output) -> Ran {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn run(home: &Home, args: &[&str]) -> Ran {
+    ran(home.tabmux(args).output().unwrap())
+}
+
+/// Runs the command line against a double that answers its one question.
+fn asked(args: &[&str], answer: &Value) -> (Value, Ran) {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = scope.spawn(|| run(&home, args));
+        (double.answer(answer), command.join().unwrap())
+    })
 }
 
 #[test]
-fn without_a_daemon_each_command_says_so_with_69() {
-    let lab = Lab::new();
-    for arguments in [
-        &["ls"][..],
+fn wrong_usage_is_status_two_and_with_json_one_document() {
+    let home = Home::new();
+    for args in
+        [&["no-such-command"][..], &["kill-session"], &["ls", "--bogus"], &["call"], &["mcp", "--tools", "all"], &["-L", "../x", "status"]]
+    {
+        let plain = run(&home, args);
+        assert_eq!((plain.code, plain.out.as_str()), (2, ""), "{args:?}: {}", plain.err);
+        assert!(!plain.err.is_empty());
+        let json = run(&home, &[args, &["--json"]].concat());
+        let document: Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!((json.code, &document["error"]["code"]), (2, &json!("bad_argument")), "{args:?}");
+    }
+}
+
+#[test]
+fn without_a_daemon_commands_that_start_none_end_with_69_and_one_sentence() {
+    let home = Home::new();
+    for args in [
+        &["status"][..],
+        &["ls"],
         &["has-session", "-t", "x"],
         &["kill-session", "-t", "x"],
         &["rename-session", "-t", "x", "y"],
-        &["status"],
         &["token", "ls"],
         &["agent-session", "list"],
+        &["logs"],
     ] {
-        let printed = lab.run(arguments);
-        assert_eq!(printed.code, 69, "{arguments:?}: {printed:?}");
-        assert_eq!(printed.stdout, "", "{arguments:?}");
-        assert_eq!(printed.stderr.trim().lines().count(), 1, "one sentence: {printed:?}");
+        let plain = run(&home, args);
+        assert_eq!((plain.code, plain.out.as_str(), plain.err.lines().count()), (69, "", 1), "{args:?}: {}", plain.err);
     }
-    assert_eq!(lab.json(&["status", "--json"]), json!({"running": false}));
-    assert_code(&lab.run(&["stop"]), 0);
-    assert_code(&lab.run(&["kill-server"]), 0);
-    let bare = lab.run(&[]);
-    assert!(bare.code == 0 && bare.stdout.contains("tabmux up"), "bare tabmux says how to begin: {bare:?}");
-    assert_eq!(lab.daemons(), Vec::<u32>::new());
+    let status = run(&home, &["status", "--json"]);
+    assert_eq!((status.code, status.out.as_str()), (0, "{\"running\":false}\n"));
+    assert_eq!(run(&home, &["stop"]).code, 0);
+    assert_eq!(run(&home, &["kill-server"]).code, 0);
+    let bare = run(&home, &[]);
+    assert!(bare.code == 0 && bare.out.contains("tabmux up"));
+    assert!(!home.path().join("run").exists(), "nothing was made by asking");
 }
 
 #[test]
-fn wrong_usage_is_2_and_names_what_was_wrong() {
-    let lab = Lab::new();
-    for arguments in [&["no-such-command"][..], &["new", "--no-such-flag"], &["has-session"], &["mcp", "--tools", "everything"], &["call"]]
-    {
-        let printed = lab.run(arguments);
-        assert_eq!(printed.code, 2, "{arguments:?}: {printed:?}");
-        assert_eq!(printed.stdout, "", "{arguments:?}");
+fn bad_configuration_is_status_78_whatever_the_command() {
+    let home = Home::new();
+    let failed = ran(home.tabmux(&["status"]).env("TABMUX_SESSION_IDLE", "soon").output().unwrap());
+    assert_eq!((failed.code, failed.out.as_str()), (78, ""));
+    assert!(failed.err.contains("TABMUX_SESSION_IDLE") && failed.err.contains("30s"), "{}", failed.err);
+    let failed = run(&home, &["--set", "sesion.idle=1", "ls", "--json"]);
+    assert_eq!(failed.code, 78);
+    assert!(serde_json::from_str::<Value>(&failed.out).unwrap()["error"]["hint"].as_str().unwrap().contains("session.idle"));
+}
+
+#[test]
+fn no_home_names_the_variable_to_set() {
+    let home = Home::new();
+    let failed = ran(home.tabmux(&["status"]).env_remove("HOME").env_remove("TABMUX_STATE_DIR").output().unwrap());
+    assert_eq!(failed.code, 78);
+    assert!(failed.err.contains("TABMUX_STATE_DIR"), "{}", failed.err);
+}
+
+#[test]
+fn a_runtime_directory_that_others_can_enter_is_refused_with_69() {
+    let home = Home::new();
+    let run_dir = home.path().join("run");
+    std::fs::create_dir(&run_dir).unwrap();
+    std::fs::set_permissions(&run_dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for args in [&["ls"][..], &["new"], &["mcp"]] {
+        let failed = run(&home, args);
+        assert_eq!((failed.code, failed.out.as_str()), (69, ""), "{args:?}");
+        assert!(failed.err.contains("mode 0777") && failed.err.contains("chmod 700"), "{}", failed.err);
     }
 }
 
-/// S0.20
 #[test]
-fn bad_configuration_is_78_and_names_key_value_and_choices() {
-    for (variable, value) in
-        [("TABMUX_SESSION_IDLE", "soon"), ("TABMUX_LISTEN", "everywhere"), ("TABMUX_CALL_DEADLINE", "-1s"), ("TABMUX_HEADLESS", "maybe")]
-    {
-        let lab = Lab::with(&[(variable, value)]);
-        let printed = lab.run(&["status"]);
-        assert_eq!(printed.code, 78, "{variable}: {printed:?}");
-        assert!(printed.stderr.contains(variable) && printed.stderr.contains(value), "{printed:?}");
+fn what_is_not_built_yet_says_so() {
+    let home = Home::new();
+    for verb in ["fork", "attach"] {
+        let failed = run(&home, &[verb, "-t", "x"]);
+        assert_eq!(failed.code, 1);
+        assert!(failed.err.contains("[unsupported]") && failed.err.contains(verb), "{}", failed.err);
     }
-    let lab = Lab::new();
-    let file = lab.path().join("config.toml");
-    for (text, named) in [
-        ("[session]\nidel = \"5m\"\n", "idel"),
-        ("[limits]\nwarn_sessions = \"many\"\n", "warn_sessions"),
-        ("[listen]\non_conflict = \"kill\"\n", "kill"),
+}
+
+#[test]
+fn completions_and_the_man_page_need_no_configuration() {
+    let home = Home::new();
+    for (args, part) in [(&["completions", "bash"][..], "_tabmux"), (&["completions", "zsh"], "#compdef"), (&["man"], ".TH tabmux")] {
+        let output = ran(home.tabmux(args).env("TABMUX_SESSION_IDLE", "soon").output().unwrap());
+        assert!(output.code == 0 && output.out.contains(part), "{args:?}: {}", output.err);
+    }
+}
+
+#[test]
+fn the_tool_table_needs_no_daemon_and_says_what_it_costs() {
+    let home = Home::new();
+    let tools: Value = serde_json::from_str(&run(&home, &["tools", "--cost", "--json"]).out).unwrap();
+    let costs: u64 = tools["tools"].as_array().unwrap().iter().map(|tool| tool["tokens"].as_u64().unwrap()).sum();
+    assert!(costs > 100 && tools["tokens"] == costs);
+    assert!(run(&home, &["tools"]).out.contains("navigate\t"));
+}
+
+#[test]
+fn sessions_are_listed_in_any_format_that_was_asked_for() {
+    let sessions = json!({"ok": {"sessions": [{"sessionId": "web", "id": "sess_1", "uuid": "u", "type": "browser", "tabs": 2}], "currentSession": "web"}});
+    let (ask, listed) = asked(&["ls", "-F", "#{session_name}:#{session_tabs}"], &sessions);
+    assert_eq!((&ask["do"], &ask["all"], listed.out.as_str()), (&json!("sessions"), &json!(false), "web:2\n"));
+    let (ask, listed) = asked(&["list-sessions", "--all", "--json"], &sessions);
+    assert_eq!((&ask["all"], serde_json::from_str::<Value>(&listed.out).unwrap()), (&json!(true), sessions["ok"].clone()));
+    assert_eq!(asked(&["ls"], &sessions).1.out, "web\tsess_1\tbrowser\t\t2\t\t\n");
+    for (name, code) in [("web", 0), ("sess_1", 0), ("u", 0), ("other", 1)] {
+        assert_eq!(asked(&["has-session", "-t", name], &sessions).1.code, code, "{name}");
+    }
+}
+
+#[test]
+fn a_call_carries_its_arguments_and_prints_its_text() {
+    let reply = json!({"ok": {"content": [{"type": "text", "text": "Went there."}]}});
+    let (ask, called) = asked(&["call", "navigate", "url=https://a.test", "-t", "web", "--timeout", "500"], &reply);
+    assert_eq!(
+        ask,
+        json!({"id": 1, "do": "call", "tool": "navigate", "args": {"url": "https://a.test", "sessionId": "web", "timeout": 500}})
+    );
+    assert_eq!((called.code, called.out.as_str(), called.err.as_str()), (0, "Went there.\n", ""));
+    let (ask, called) = asked(&["open", "https://a.test", "--json"], &reply);
+    assert_eq!((&ask["tool"], serde_json::from_str::<Value>(&called.out).unwrap()), (&json!("navigate"), reply["ok"].clone()));
+    let (ask, _) = asked(&["fill", "e3", "hello"], &reply);
+    assert_eq!((&ask["tool"], &ask["args"]), (&json!("set_value"), &json!({"selector": "e3", "value": "hello"})));
+}
+
+#[test]
+fn a_failed_call_is_status_one_with_code_and_text() {
+    let reply = json!({"error": {"code": "session_not_found", "message": "No session: x", "hint": "Call list_sessions."}});
+    let (_, plain) = asked(&["call", "navigate", "-t", "x"], &reply);
+    assert_eq!(
+        (plain.code, plain.out.as_str(), plain.err.as_str()),
+        (1, "", "tabmux: [session_not_found] No session: x Call list_sessions.\n")
+    );
+    let (_, json) = asked(&["call", "navigate", "-t", "x", "--json"], &reply);
+    assert_eq!((json.code, serde_json::from_str::<Value>(&json.out).unwrap()), (1, reply));
+}
+
+#[test]
+fn new_prints_the_name_it_was_given() {
+    let reply = json!({"ok": {"content": [], "_meta": {"tabmux/result": {"sessionId": "web"}}}});
+    let (ask, made) = asked(&["new-session", "-s", "web", "--isolation", "window", "https://a.test"], &reply);
+    assert_eq!((&ask["tool"], made.out.as_str()), (&json!("start_browser"), "web\n"));
+    assert_eq!(ask["args"], json!({"sessionId": "web", "isolation": "window", "navigationUrl": "https://a.test"}));
+}
+
+#[test]
+fn tokens_and_sessions_are_asked_for_by_their_verbs() {
+    let ok = json!({"ok": {"token": "secret"}});
+    let (ask, made) = asked(&["token", "new", "ci"], &ok);
+    assert_eq!((&ask["do"], &ask["name"], made.out.as_str()), (&json!("token_new"), &json!("ci"), "secret\n"));
+    for (args, expected) in [
+        (&["kill-session", "-t", "web"][..], json!({"id": 1, "do": "kill", "session": "web"})),
+        (&["rename-session", "-t", "web", "shop"], json!({"id": 1, "do": "rename", "session": "web", "name": "shop"})),
+        (&["token", "revoke", "ci"], json!({"id": 1, "do": "token_revoke", "name": "ci"})),
     ] {
-        std::fs::write(&file, text).unwrap();
-        let printed = lab.run_command(lab.command(&["status"]).env("TABMUX_CONFIG", &file));
-        assert_eq!(printed.code, 78, "{text}: {printed:?}");
-        assert!(printed.stderr.contains(named), "{text}: {printed:?}");
+        let (ask, done) = asked(args, &json!({"ok": {}}));
+        assert_eq!((ask, done.code, done.out.as_str()), (expected, 0, ""));
     }
 }
 
-/// S1.40
 #[test]
-fn sessions_in_tmuxs_words() {
-    let lab = Lab::new();
-    assert_code(&lab.run(&["new", "-s", "work", "https://example.test/"]), 0);
-    assert_code(&lab.run(&["new-session", "-s", "play"]), 0);
-    let again = lab.run(&["new", "-s", "work"]);
-    assert_code(&again, 1);
-    assert!(again.stderr.contains("session_exists") && again.stderr.contains("Session 'work' already exists"), "{again:?}");
-    assert_code(&lab.run(&["has-session", "-t", "work"]), 0);
-    assert_code(&lab.run(&["has-session", "-t", "nope"]), 1);
-    let listed = lab.run(&["ls"]);
-    assert!(listed.stdout.contains("work") && listed.stdout.contains("play"), "{listed:?}");
-    assert_eq!(lab.run(&["list-sessions"]).stdout.lines().count(), listed.stdout.lines().count());
-    assert_code(&lab.run(&["rename-session", "-t", "play", "rest"]), 0);
-    assert_code(&lab.run(&["has-session", "-t", "rest"]), 0);
-    assert_code(&lab.run(&["kill-session", "-t", "rest"]), 0);
-    assert_code(&lab.run(&["has-session", "-t", "rest"]), 1);
-    assert_code(&lab.run(&["kill-server"]), 0);
-    lab.assert_nothing_left();
+fn a_capability_goes_with_every_hello() {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = scope.spawn(|| home.tabmux(&["ls"]).env("TABMUX_TOKEN", "cap").output().unwrap());
+        let mut peer = double.welcome();
+        assert_eq!((&peer.first["hello"]["token"], &peer.first["hello"]["role"]), (&json!("cap"), &json!("cli")));
+        peer.hear();
+        peer.say(&json!({"id": 1, "error": {"code": "policy_denied", "message": "No.", "hint": ""}}));
+        assert_eq!(command.join().unwrap().status.code(), Some(1));
+    });
+}
+
+/// Runs an agent-session verb against a double; gives the verb's request.
+fn agent_session(args: &[&str], answer: &Value) -> (Value, Ran) {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = home
+            .tabmux(&[&["agent-session"], args].concat())
+            .env("TABMUX_SURFACE_ID", "s1")
+            .env("TABMUX_WORKSPACE_ID", "w1")
+            .env("TABMUX_TOKEN", "cap")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let running = scope.spawn(|| ran(command.wait_with_output().unwrap()));
+        let _held = double.welcome();
+        let mut peer = double.accept();
+        let mut answer = answer.clone();
+        answer["id"] = peer.first["id"].clone();
+        peer.say(&answer);
+        (peer.first.clone(), running.join().unwrap())
+    })
+}
+
+/// S3.7, S3.11, S3.33
+#[test]
+fn agent_session_open_prints_the_session_and_says_who_asks() {
+    let (request, opened) =
+        agent_session(&["open", "--profile", "p-1", "--url", "https://a.test"], &json!({"result": {"session_id": "uuid-1"}}));
+    assert_eq!((opened.code, opened.out.as_str()), (0, "uuid-1\n"));
+    assert_eq!(request["method"], "browser.agent_session.open");
+    let caller = json!({"surface_id": "s1", "workspace_id": "w1", "token": "cap"});
+    assert_eq!(request["params"], json!({"profile_id": "p-1", "url": "https://a.test", "caller": caller}));
+}
+
+/// S3.8, S3.9, S3.10
+#[test]
+fn agent_session_tab_dispose_and_list_speak_their_methods() {
+    let (request, _) = agent_session(&["tab", "--session", "u", "--url", "https://b.test"], &json!({"result": {"tab_id": "t2"}}));
+    assert_eq!(
+        (&request["method"], &request["params"]["session_id"], &request["params"]["url"]),
+        (&json!("browser.agent_session.tab"), &json!("u"), &json!("https://b.test"))
+    );
+    let (request, disposed) = agent_session(&["dispose", "--session", "u"], &json!({"result": {}}));
+    assert_eq!((&request["method"], disposed.code), (&json!("browser.agent_session.dispose"), 0));
+    let sessions = json!({"sessions": [{"session_id": "u", "tabCount": 1, "created_at": "2026-11-15T00:00:00Z"}]});
+    let (request, listed) = agent_session(&["list", "--json"], &json!({"result": sessions}));
+    assert_eq!((&request["method"], serde_json::from_str::<Value>(&listed.out).unwrap()), (&json!("browser.agent_session.list"), sessions));
+    let refusal = json!({"error": {"code": "policy_denied", "message": "Not yours.", "hint": "Ask its owner."}});
+    let (_, refused) = agent_session(&["dispose", "--session", "u"], &refusal);
+    assert_eq!((refused.code, refused.err.as_str()), (1, "tabmux: [policy_denied] Not yours. Ask its owner.\n"));
 }
 
 #[test]
-fn any_tool_can_be_called_and_daily_ones_have_short_forms() {
-    let lab = Lab::new();
-    let opened = lab.run(&["open", "https://example.test/a"]);
-    assert_code(&opened, 0);
-    let here = lab.run(&["eval", "location.href"]);
-    assert!(here.code == 0 && here.stdout.contains("https://example.test/a"), "{here:?}");
-    let called = lab.run(&["call", "evaluate", "script=1"]);
-    assert!(called.code == 0 && called.stdout.contains('1'), "{called:?}");
-    let given = lab.run(&["call", "evaluate", "--args", r#"{"script":"\"two\""}"#, "--json"]);
-    assert_code(&given, 0);
-    assert!(given.json().to_string().contains("two"), "{given:?}");
-    let failed = lab.run(&["call", "evaluate", "script=throw(\"no\")"]);
-    assert_code(&failed, 1);
-    assert!(failed.stdout.is_empty() && failed.stderr.contains("bad_argument"), "{failed:?}");
-}
-
-#[test]
-fn with_json_an_error_is_one_document_on_stdout() {
-    let lab = Lab::new();
-    assert_code(&lab.run(&["new", "-s", "a"]), 0);
-    let failed = lab.run(&["call", "evaluate", "-t", "ghost", "script=1", "--json"]);
-    assert_code(&failed, 1);
-    let document = failed.json();
-    assert!(document.to_string().contains("session_not_found"), "{document}");
-}
-
-/// S1.39, S0.39
-#[test]
-fn status_has_every_promised_member() {
-    let lab = Lab::new();
-    assert_code(&lab.run(&["new", "-s", "a"]), 0);
-    let status = lab.status();
-    let members = [
-        "running",
-        "version",
-        "pid",
-        "uptime_s",
-        "socket",
-        "listen",
-        "extension",
-        "browsers",
-        "sessions",
-        "clients",
-        "calls",
-        "counters",
-        "memory_kb",
-    ];
-    for member in members {
-        assert!(status.get(member).is_some(), "{member} is missing: {status}");
-    }
-    assert_eq!(status["socket"], json!(lab.socket()));
-    assert_eq!(status["listen"]["addr"], "127.0.0.1");
-    assert_eq!(status["extension"]["connected"], false);
-    for (group, names) in [("sessions", &["active", "orphaned", "clones"][..]), ("calls", &["running", "queued", "total"])] {
-        for name in names {
-            assert!(status[group][name].is_u64(), "{group}.{name}: {status}");
-        }
-    }
-    assert_eq!(status["sessions"]["active"], 1);
-}
-
-#[test]
-fn the_operators_current_session_lasts_between_commands_and_is_never_an_orphan() {
-    let lab = Lab::with(&[("TABMUX_ORPHAN_GRACE", "1s")]);
-    assert_code(&lab.run(&["new", "-s", "mine", "https://mine.test/"]), 0);
-    assert!(lab.run(&["eval", "location.href"]).stdout.contains("https://mine.test/"));
-    let status = lab.status();
-    assert_eq!((&status["sessions"]["active"], &status["sessions"]["orphaned"]), (&json!(1), &json!(0)), "{status}");
-}
-
-/// S3.12, S3.13: a token is an identity of its own, and not the operator's.
-#[test]
-fn a_token_is_its_own_identity_and_may_not_see_all() {
-    let lab = Lab::new();
-    assert_code(&lab.run(&["new", "-s", "operators"]), 0);
-    let made = lab.run(&["token", "new", "ci"]);
-    assert_code(&made, 0);
-    let token = made.stdout.split_whitespace().max_by_key(|word| word.len()).unwrap().to_owned();
-    assert!(token.len() >= 43, "256 bits: {token}");
-    let listed = lab.run(&["token", "ls"]);
-    assert!(listed.stdout.contains("ci") && !listed.stdout.contains(&token), "a list shows no secrets: {listed:?}");
-    let as_ci = |arguments: &[&str]| lab.run_command(lab.command(arguments).env("TABMUX_TOKEN", &token));
-    assert!(!as_ci(&["ls"]).stdout.contains("operators"));
-    let all = as_ci(&["ls", "--all"]);
-    assert!(all.code == 1 && all.stderr.contains("policy_denied"), "{all:?}");
-    assert_code(&as_ci(&["new", "-s", "cis"]), 0);
-    assert!(as_ci(&["ls"]).stdout.contains("cis"));
-    assert!(lab.run(&["ls", "--all"]).stdout.contains("cis"), "the operator sees all");
-    assert_code(&lab.run(&["token", "revoke", "ci"]), 0);
-    let revoked = as_ci(&["ls"]);
-    assert!(revoked.code != 0 && revoked.stderr.contains("unauthorized"), "{revoked:?}");
-}
-
-/// S1.2, S1.4, S1.5: the document's own paths, by flags.
-#[test]
-fn flags_move_socket_pid_file_and_log() {
-    let lab = Lab::new();
-    let at = |name: &str| lab.path().join(name).to_str().unwrap().to_owned();
-    let (socket, pid, log) = (at("agent.sock"), at("agent.pid"), at("agent.log"));
-    let flags = ["--socket", &socket, "--pid-file", &pid, "--log-file", &log];
-    let run = |arguments: &[&str]| lab.run(&[&flags[..], arguments].concat());
-    assert_code(&run(&["new", "-s", "a"]), 0);
-    let status = run(&["status", "--json"]).json();
-    assert_eq!(status["socket"], json!(socket));
-    assert_eq!(std::fs::read_to_string(&pid).unwrap().trim(), status["pid"].to_string());
-    assert!(std::path::Path::new(&log).exists());
-    assert_code(&run(&["stop"]), 0);
-    lab.assert_nothing_left();
-    assert!(!std::path::Path::new(&socket).exists());
-}
-
-/// S3.32: a private daemon keeps everything in directories of its own.
-#[test]
-fn a_named_daemon_is_apart_from_the_plain_one() {
-    let lab = Lab::new();
-    assert_code(&lab.run(&["-L", "other", "new", "-s", "there"]), 0);
-    assert!(lab.runtime_dir().join("other/tabmux.sock").exists());
-    assert_eq!(lab.json(&["status", "--json"]), json!({"running": false}));
-    assert!(lab.run(&["-L", "other", "ls"]).stdout.contains("there"));
-    assert_code(&lab.run(&["-L", "other", "stop"]), 0);
-    lab.assert_nothing_left();
-}
-
-#[test]
-fn the_tool_table_and_completions_need_no_daemon() {
-    let lab = Lab::new();
-    let tools = lab.run(&["tools"]);
-    assert!(tools.code == 0 && tools.stdout.contains("start_browser"), "{tools:?}");
-    assert!(lab.json(&["tools", "--json"]).to_string().contains("list_sessions"));
-    assert!(lab.run(&["tools", "--cost"]).stdout.contains("token"));
-    for shell in ["bash", "zsh", "fish"] {
-        let printed = lab.run(&["completions", shell]);
-        assert!(printed.code == 0 && printed.stdout.contains("kill-session"), "{shell}");
-    }
-    assert_eq!(lab.daemons(), Vec::<u32>::new());
-}
-
-/// S4.21: what the README tells people to type exists.
-#[test]
-fn every_tabmux_command_in_the_documents_exists() {
-    let lab = Lab::new();
-    let mut seen = BTreeSet::new();
-    for document in ["README.md", "CONTRIBUTING.md", "SECURITY.md"] {
-        let path = format!("{}/../../{document}", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).unwrap();
-        let spans = text.split('`').skip(1).step_by(2).flat_map(str::lines);
-        for span in spans {
-            let mut words = span.split_whitespace().skip_while(|word| *word == "$");
-            if words.next() != Some("tabmux") {
-                continue;
-            }
-            let word = words.find(|word| !word.starts_with('-') && *word != "NAME");
-            if let Some(verb) = word.filter(|verb| verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')) {
-                seen.insert(verb.to_owned());
-            }
-        }
-    }
-    assert!(seen.len() >= 5, "{seen:?}");
-    for verb in seen {
-        let printed = lab.run(&[&verb, "--help"]);
-        assert_eq!(printed.code, 0, "the documents name `tabmux {verb}`: {printed:?}");
-    }
-}
-
-/// S3.6, S3.7, S3.8, S3.9, S3.10, S3.27, S3.33
-#[test]
-fn agent_sessions_open_tab_list_and_dispose() {
-    let lab = Lab::new();
-    let opened = lab.run(&["agent-session", "open", "--url", "https://example.test/"]);
-    assert_code(&opened, 0);
-    let id = opened.stdout.trim().to_owned();
-    assert_eq!(id.len(), 36, "open prints the session's uuid: {opened:?}");
-    assert_code(&lab.run(&["agent-session", "tab", "--session", &id, "--url", "https://example.test/2"]), 0);
-    let listed = lab.json(&["agent-session", "list", "--json"]);
-    let text = listed.to_string();
-    assert!(text.contains(&id) && text.contains("\"tabCount\":2"), "{listed}");
-    assert_code(&lab.run(&["agent-session", "dispose", "--session", &id]), 0);
-    assert!(!lab.json(&["agent-session", "list", "--json"]).to_string().contains(&id));
-    let gone = lab.run(&["agent-session", "dispose", "--session", &id]);
-    assert!(gone.code == 1 && gone.stderr.contains("session_not_found"), "{gone:?}");
-}
-
-/// Until the next issue brings Chromium.
-#[test]
-fn a_real_browser_is_said_to_be_unsupported_for_now() {
-    let lab = Lab::with(&[("TABMUX_BROWSER", "/usr/bin/true")]);
-    let client = lab.ready_client();
-    client.fails("start_browser", &json!({}), "unsupported");
-    assert_eq!(client.sessions(), Vec::<String>::new());
+fn doctor_says_what_is_wrong_and_ends_with_one() {
+    let home = Home::new();
+    let well = run(&home, &["doctor"]);
+    assert_eq!(well.code, 0, "{}", well.out);
+    std::fs::create_dir(home.path().join("run")).unwrap();
+    std::fs::set_permissions(home.path().join("run"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let ill = run(&home, &["doctor"]);
+    assert!(ill.code == 1 && ill.out.contains("problem  runtime directory") && ill.out.contains("chmod 700"), "{}", ill.out);
+    let document: Value = serde_json::from_str(&run(&home, &["doctor", "--json"]).out).unwrap();
+    assert_eq!((&document["ok"], document["checks"].as_array().unwrap().len()), (&json!(false), 5));
 }
