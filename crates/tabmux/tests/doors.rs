@@ -27,7 +27,9 @@ fn initialize() -> Value {
 fn strangers_are_kept_out_on_every_path() {
     let (_lab, http) = lab_and_http();
     for path in ["/mcp", "/mcp/someone", "/commands"] {
-        let status = |headers: &[(&str, &str)]| http.post(path, &[&[("X-Instance-ID", "someone")], headers].concat(), &initialize()).status;
+        let instance = if path == "/commands" { http.initialize("/mcp") } else { String::new() };
+        let status =
+            |headers: &[(&str, &str)]| http.post(path, &[&[("X-Instance-ID", &*instance)], headers].concat(), &initialize()).status;
         assert_eq!(status(&[("Authorization", "")]), 401, "{path}: no token");
         assert_eq!(status(&[("Authorization", "Bearer nonsense")]), 401, "{path}: wrong token");
         assert_eq!(status(&[("Host", "evil.test")]), 403, "{path}: a rebinding page");
