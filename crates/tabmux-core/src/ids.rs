@@ -132,7 +132,6 @@ mod tests {
         assert_eq!(format!("{uuid:?} {:?} {:?}", TabId(3), ClientId(4)), format!("{uuid} t3 c4"));
     }
 
-    /// S2.3
     #[test]
     fn random_bits_of_any_kind_make_a_version_4_uuid() {
         assert_eq!(Uuid::from_random(u128::MAX).to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");

@@ -5,8 +5,11 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 
+use futures::FutureExt;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -22,9 +25,9 @@ use serde_json::Map;
 use tabmux_core::{ClientId, Code, Fault};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::catalog::Catalog;
+use crate::turn::Ticket;
 use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance};
 
 /// How many calls of one connection may be open at once. Each session's own queue is shorter.
@@ -118,8 +121,13 @@ impl Handler {
         }
     }
 
-    /// Runs a call in a task of its own, so that a panic in it ends that call and not the answer.
+    /// Runs a call: first, in the order the calls came, as far as the hub decides at once; then to its end. A panic
+    /// in it ends that call and not the answer.
     async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> ToolAnswer {
+        let mut turn = context.extensions.get::<Ticket>().and_then(Ticket::take);
+        if let Some(turn) = &mut turn {
+            turn.come().await;
+        }
         let Ok(permit) = self.open_calls.clone().try_acquire_owned() else {
             let message = format!("{MOST_OPEN_CALLS} calls of this client are already open.");
             return ToolAnswer {
@@ -127,26 +135,25 @@ impl Handler {
                 result: Map::new(),
             };
         };
-        let cancel = call.cancel.clone();
-        let tool = call.tool.clone();
-        let dispatch = self.dispatch.clone();
-        let running = async move {
-            let answer = dispatch.call(call).await;
-            drop(permit);
-            answer
-        };
-        let mut task = tokio::spawn(running.in_current_span());
-        let ended = tokio::select! {
-            ended = &mut task => ended,
-            () = context.ct.cancelled() => {
-                if !self.lost.is_cancelled() {
-                    cancel.cancel();
+        let (cancel, tool) = (call.cancel.clone(), call.tool.clone());
+        let mut running = std::pin::pin!(AssertUnwindSafe(self.dispatch.call(call)).catch_unwind());
+        let begun = futures::poll!(&mut running);
+        drop(turn);
+        let ended = match begun {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => tokio::select! {
+                ended = &mut running => ended,
+                () = context.ct.cancelled() => {
+                    if !self.lost.is_cancelled() {
+                        cancel.cancel();
+                    }
+                    running.await
                 }
-                task.await
-            }
+            },
         };
-        ended.unwrap_or_else(|error| {
-            tracing::error!(%tool, %error, "a call panicked");
+        drop(permit);
+        ended.unwrap_or_else(|_| {
+            // The panic itself is in the log.
             let fault =
                 Fault::new(Code::Internal, format!("{tool} ended in a defect of tabmux."), "Look into `tabmux logs`; other calls go on.");
             ToolAnswer { outcome: Err(fault), result: Map::new() }

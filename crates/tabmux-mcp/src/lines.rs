@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Handler;
 use crate::message::{self, INVALID_REQUEST, Refusal};
 use crate::outbox::{self, LineSender, Lost, Writer};
+use crate::turn::Turns;
 
 /// How many messages one JSON-RPC batch may hold (revision 2025-03-26 had batches).
 const LARGEST_BATCH: usize = 256;
@@ -34,6 +35,7 @@ pub struct LineTransport<R> {
     /// Read, not yet handed out: the rest of a batch.
     waiting: VecDeque<ClientJsonRpcMessage>,
     ids: OpenRequests,
+    turns: Turns,
     handshake: Handshake,
 }
 
@@ -61,8 +63,16 @@ where
     let (sender, writer) = outbox::start(writer);
     let limit = tabmux_wire::MAX_FRAME_BYTES;
     let ids = OpenRequests::default();
-    let transport =
-        LineTransport { lines, limit, sender: sender.clone(), writer, waiting: VecDeque::new(), ids, handshake: Handshake::Awaited };
+    let transport = LineTransport {
+        lines,
+        limit,
+        sender: sender.clone(),
+        writer,
+        waiting: VecDeque::new(),
+        ids,
+        turns: Turns::default(),
+        handshake: Handshake::Awaited,
+    };
     (transport, sender)
 }
 
@@ -151,6 +161,9 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
         match message {
             ClientJsonRpcMessage::Request(mut request) => {
                 self.check_handshake(&request.request, &request.id)?;
+                if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                    call.extensions.insert(self.turns.next());
+                }
                 request.id = self.ids.admit(request.id);
                 Ok(Some(ClientJsonRpcMessage::Request(request)))
             }

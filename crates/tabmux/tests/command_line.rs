@@ -174,7 +174,7 @@ fn a_failed_call_is_status_one_with_code_and_text() {
 
 #[test]
 fn new_prints_the_name_it_was_given() {
-    let reply = json!({"ok": {"content": [], "_meta": {"tabmux/result": {"sessionId": "web"}}}});
+    let reply = json!({"ok": {"content": [], "result": {"sessionId": "web"}, "structured": null}});
     let (ask, made) = asked(&["new-session", "-s", "web", "--isolation", "window", "https://a.test"], &reply);
     assert_eq!((&ask["tool"], made.out.as_str()), (&json!("start_browser"), "web\n"));
     assert_eq!(ask["args"], json!({"sessionId": "web", "isolation": "window", "navigationUrl": "https://a.test"}));
@@ -193,6 +193,12 @@ fn tokens_and_sessions_are_asked_for_by_their_verbs() {
         let (ask, done) = asked(args, &json!({"ok": {}}));
         assert_eq!((ask, done.code, done.out.as_str()), (expected, 0, ""));
     }
+}
+
+#[test]
+fn identities_are_listed_with_their_age() {
+    let tokens = json!({"ok": {"tokens": [{"name": "ci", "created_at": "2026-11-15T00:00:00Z"}]}});
+    assert_eq!(asked(&["token", "ls"], &tokens).1.out, "ci\t2026-11-15T00:00:00Z\n");
 }
 
 #[test]

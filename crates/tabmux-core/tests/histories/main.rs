@@ -90,7 +90,7 @@ fn config() -> Config {
 prop_state_machine! {
     #![proptest_config(config())]
 
-    /// S1.37, S2.5, S2.13, S2.15, S2.24, S2.35, S3.14, S3.20, S3.23, S3.31, S3.36
+    /// S1.37, S2.5, S2.13, S2.15, S2.24, S3.14, S3.20, S3.23, S3.31, S3.36
     #[test]
     fn whatever_happens_in_whatever_order_the_promises_hold(sequential 100 => History);
 }

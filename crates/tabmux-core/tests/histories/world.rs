@@ -280,6 +280,9 @@ impl World {
             }
         }
         let counts = self.registry.counts();
+        let expected =
+            [model.ids(|_| true), model.ids(|session| session.seat == Seat::Clone), model.ids(|session| session.orphan_until.is_some())];
+        assert_eq!([counts.sessions, counts.clones, counts.orphaned], expected.map(|ids| ids.len()), "the counts");
         assert!(counts.sessions <= self.rules.max_sessions as usize && counts.clones <= self.rules.max_clones as usize, "{counts:?}");
         let orphans: Vec<u32> =
             self.registry.list_all().iter().filter(|listed| listed.orphaned).map(|listed| listed.session.id.0).collect();

@@ -93,7 +93,11 @@ impl Peer {
     /// `None` at the end.
     pub(crate) fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
-        self.reader.read_line(&mut line).unwrap();
+        match self.reader.read_line(&mut line) {
+            // A peer that left without reading everything resets the connection.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+            read => read.unwrap(),
+        };
         (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
     }
 
