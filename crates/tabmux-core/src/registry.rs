@@ -99,6 +99,8 @@ pub struct Registry {
     /// The last number of an automatic name, per identity and kind (S0.11).
     numbers: HashMap<(Identity, Kind), u32>,
     calls: HashMap<u64, SessionId>,
+    /// Calls inside the daemon, whether they have come to a session yet or not.
+    visits: usize,
     next_client: u64,
     next_call: u64,
     next_tab_number: u64,
@@ -121,6 +123,7 @@ impl Registry {
             currents: HashMap::new(),
             numbers: HashMap::new(),
             calls: HashMap::new(),
+            visits: 0,
             next_client: 1,
             next_call: 1,
             next_tab_number: 1,
@@ -205,6 +208,7 @@ impl Registry {
             counts.waiting += live.waiting.len();
         }
         counts.clients = self.clients.len();
+        counts.visits = self.visits;
         counts
     }
 
@@ -259,6 +263,8 @@ pub struct Counts {
     pub orphaned: usize,
     pub clones: usize,
     pub clients: usize,
+    /// Calls inside the daemon, also those about sessions that run in none.
+    pub visits: usize,
     pub running: usize,
     pub waiting: usize,
 }

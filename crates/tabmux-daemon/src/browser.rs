@@ -19,6 +19,12 @@ impl Browsers {
         Self { choice, running: OnceCell::new() }
     }
 
+    /// A browser that is there already.
+    #[cfg(test)]
+    pub(crate) fn given(browser: Arc<dyn Browser>) -> Self {
+        Self { choice: BrowserChoice::Fake, running: OnceCell::new_with(Some(browser)) }
+    }
+
     /// Whether a browser can be had at all, said before a seat is taken.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         match self.choice {

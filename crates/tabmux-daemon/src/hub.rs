@@ -9,6 +9,8 @@ mod housekeeping;
 mod reply;
 mod sessions;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -41,8 +43,10 @@ pub(crate) struct Hub {
     pub(crate) stopping: CancellationToken,
     /// Why, for the goodbye.
     farewell: Mutex<Option<&'static str>>,
-    /// Something the clocks depend on has changed.
+    /// A call has left; who drains looks again.
     changed: Notify,
+    /// The journal has grown long.
+    untidy: Notify,
     pub(crate) counters: Counters,
 }
 
@@ -77,18 +81,24 @@ pub(crate) struct Profile {
 impl Hub {
     /// Reads the journal and begins with what a former daemon knew.
     pub(crate) fn new(settings: Settings) -> Result<Arc<Self>, JournalError> {
+        let browsers = Browsers::new(settings.browser.clone());
+        Self::with_browsers(settings, browsers)
+    }
+
+    pub(crate) fn with_browsers(settings: Settings, browsers: Browsers) -> Result<Arc<Self>, JournalError> {
         let (store, remembered) = Store::open(&settings.paths.state_dir)?;
         let clock = Clock::start();
         let mut registry = Registry::new(rules(&settings), clock.now());
         registry.restore(remembered.sessions, remembered.currents, clock.now());
         let hub = Arc::new(Self {
             clock,
-            browsers: Browsers::new(settings.browser.clone()),
+            browsers,
             store,
             state: Mutex::new(State { registry, sessions: HashMap::new(), enders: HashMap::new(), profiles: HashMap::new() }),
             stopping: CancellationToken::new(),
             farewell: Mutex::new(None),
             changed: Notify::new(),
+            untidy: Notify::new(),
             counters: Counters::default(),
             settings,
         });
@@ -123,9 +133,6 @@ impl Hub {
     fn carry_out(self: &Arc<Self>, state: &mut State) -> Safe {
         let persists = state.registry.take_persists();
         let effects = state.registry.take_effects();
-        if !persists.is_empty() || !effects.is_empty() {
-            self.changed.notify_one();
-        }
         for effect in effects {
             match effect {
                 Effect::EndCall { call, fault } => {
@@ -143,7 +150,11 @@ impl Hub {
                 Effect::Exit => self.say_farewell("empty"),
             }
         }
-        self.store.keep(persists)
+        let safe = self.store.keep(persists);
+        if self.store.wants_snapshot() {
+            self.untidy.notify_one();
+        }
+        safe
     }
 
     /// Waits for a write in the background.
@@ -152,29 +163,42 @@ impl Hub {
             return;
         }
         let hub = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(fault) = safe.written().await {
-                hub.counters.journal_faults.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                tracing::warn!(%fault, "the journal could not be written");
-            }
-        });
+        tokio::spawn(async move { hub.settled(safe).await });
+    }
+
+    /// Waits for a write whose failure changes nothing any more. What is missing on disk then is said in the log and
+    /// made good by a snapshot as soon as there is room.
+    pub(crate) async fn settled(&self, safe: Safe) {
+        if let Err(fault) = safe.written().await {
+            self.counters.journal_faults.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tracing::warn!(%fault, "the journal could not be written");
+            self.store.fell_behind();
+        }
     }
 
     /// A peer came. `None` when the daemon has decided to exit: it must connect again.
     pub(crate) fn attach(self: &Arc<Self>, identity: Identity, link: Link, profile: Profile) -> Option<ClientId> {
-        if self.stopping.is_cancelled() || self.look(Registry::is_exiting) {
+        let mut state = self.lock();
+        if self.stopping.is_cancelled() || state.registry.is_exiting() {
             return None;
         }
         tracing::info!(identity = %identity, label = profile.label, "client attached");
-        let client = self.decide_now(|registry, now| registry.attach(identity, link, now));
-        self.lock().profiles.insert(client, Arc::new(profile));
+        let client = state.registry.attach(identity, link, self.clock.now());
+        state.profiles.insert(client, Arc::new(profile));
+        let safe = self.carry_out(&mut state);
+        drop(state);
+        self.watch_over(safe);
         Some(client)
     }
 
     pub(crate) fn detach(self: &Arc<Self>, client: ClientId, leave: Leave) {
         tracing::info!(%client, ?leave, "client detached");
-        self.decide_now(|registry, now| registry.detach(client, leave, now));
-        self.lock().profiles.remove(&client);
+        let mut state = self.lock();
+        state.registry.detach(client, leave, self.clock.now());
+        state.profiles.remove(&client);
+        let safe = self.carry_out(&mut state);
+        drop(state);
+        self.watch_over(safe);
     }
 
     pub(crate) fn profile(&self, client: ClientId) -> Arc<Profile> {
@@ -211,6 +235,25 @@ fn rules(settings: &Settings) -> Rules {
         max_sessions: settings.limits.max_sessions,
         max_clones: settings.limits.max_clones,
         max_waiting: settings.limits.queue,
+    }
+}
+
+/// A peer that is here; it is lost when this goes, however that comes about.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    hub: Arc<Hub>,
+    pub(crate) client: ClientId,
+}
+
+impl Presence {
+    pub(crate) fn begin(hub: &Arc<Hub>, identity: Identity, link: Link, profile: Profile) -> Option<Self> {
+        hub.attach(identity, link, profile).map(|client| Self { hub: Arc::clone(hub), client })
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.hub.detach(self.client, Leave::Lost);
     }
 }
 

@@ -13,6 +13,8 @@ mod session;
 pub mod settings;
 mod socket;
 mod store;
+#[cfg(test)]
+mod testing;
 pub mod tokens;
 
 pub use lifecycle::{Exit, Ready, run};

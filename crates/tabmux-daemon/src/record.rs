@@ -26,6 +26,15 @@ pub(crate) struct HttpRecord {
     pub(crate) holder: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) initialize: Option<serde_json::Value>,
+    /// Which one to forget first.
+    #[serde(default)]
+    pub(crate) changed_unix_ms: i64,
+}
+
+impl HttpRecord {
+    pub(crate) fn new(id: &str) -> Self {
+        Self { id: id.to_owned(), holder: None, initialize: None, changed_unix_ms: 0 }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -109,6 +109,12 @@ impl SessionHandle {
         }
     }
 
+    /// A page of this session, to let things happen to it.
+    #[cfg(test)]
+    pub(crate) fn page(&self, tab: TabId) -> Option<Arc<dyn tabmux_driver::Page>> {
+        self.world.page(tab)
+    }
+
     /// The caller no longer waits for this call.
     pub(crate) fn withdraw(&self, call: CallId) {
         self.mailbox.jobs().retain(|job| job.admitted.call != call);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
@@ -14,13 +15,17 @@ use crate::record::{HttpRecord, Lasting, Record};
 /// After so many records the journal is replaced by a snapshot.
 const COMPACT_AFTER: u64 = 2_000;
 
-/// Old-era HTTP clients remembered at most; the longest unused one is forgotten first.
+/// Old-era HTTP clients remembered at most; the one that changed longest ago is forgotten first.
 const MAX_HTTP_CLIENTS: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Store {
     journal: Journal,
     http: Mutex<BTreeMap<String, HttpRecord>>,
+    /// A record is missing on disk; only a snapshot makes that good.
+    behind: AtomicBool,
+    /// One snapshot at a time is enough.
+    snapshotting: AtomicBool,
 }
 
 /// What a former daemon knew.
@@ -60,7 +65,11 @@ impl Store {
         if let Some(torn) = &replayed.torn {
             tracing::warn!(?torn, "part of the journal could not be read");
         }
-        let mut lasting: Lasting = replayed.snapshot.and_then(|snapshot| serde_json::from_value(snapshot).ok()).unwrap_or_default();
+        let snapshot = replayed.snapshot.map(serde_json::from_value::<Lasting>).transpose();
+        let mut lasting = snapshot
+            .inspect_err(|error| tracing::warn!(%error, "the journal's snapshot is of another version and was not used"))
+            .unwrap_or_default()
+            .unwrap_or_default();
         for record in replayed.records {
             match serde_json::from_value(record) {
                 Ok(record) => lasting.apply(record),
@@ -73,7 +82,9 @@ impl Store {
             .into_iter()
             .filter_map(|current| Some((current.owner.parse().ok()?, current.agent.map(Into::into), current.session?.parse().ok()?)))
             .collect();
-        Ok((Self { journal, http: Mutex::new(lasting.http) }, Remembered { sessions, currents }))
+        let store =
+            Self { journal, http: Mutex::new(lasting.http), behind: AtomicBool::new(false), snapshotting: AtomicBool::new(false) };
+        Ok((store, Remembered { sessions, currents }))
     }
 
     /// Queues what the registry decided. Call it under the registry's lock, so that the order on disk is the order of the decisions.
@@ -92,12 +103,33 @@ impl Store {
 
     /// Whether it is time for a snapshot.
     pub(crate) fn wants_snapshot(&self) -> bool {
-        self.journal.records_since_snapshot() >= COMPACT_AFTER
+        let due = self.journal.records_since_snapshot() >= COMPACT_AFTER || self.behind.load(Ordering::Relaxed);
+        due && !self.snapshotting.load(Ordering::Relaxed)
     }
 
-    /// Replaces the journal by a snapshot. Under the registry's lock, like `keep`.
+    /// A record could not be written.
+    pub(crate) fn fell_behind(&self) {
+        self.behind.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether a snapshot is due; then it is this caller's to make, and to end.
+    pub(crate) fn begin_snapshot(&self) -> bool {
+        if !self.wants_snapshot() {
+            return false;
+        }
+        self.behind.store(false, Ordering::Relaxed);
+        !self.snapshotting.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn end_snapshot(&self) {
+        self.snapshotting.store(false, Ordering::Relaxed);
+    }
+
+    /// Replaces the journal by a snapshot. Under the registry's lock, like `keep`, and under that of the HTTP clients:
+    /// a record that is not in the snapshot must come after it.
     pub(crate) fn snapshot(&self, registry: &tabmux_core::Registry) -> Safe {
-        let mut lasting = Lasting { http: self.http().clone(), ..Lasting::default() };
+        let http = self.http();
+        let mut lasting = Lasting { http: http.clone(), ..Lasting::default() };
         for session in registry.records() {
             lasting.apply(Record::Session(session.into()));
         }
@@ -128,12 +160,19 @@ impl Store {
     /// Remembers something of an old-era HTTP client.
     pub(crate) fn put_http(&self, id: &str, change: impl FnOnce(&mut HttpRecord)) -> Safe {
         let mut http = self.http();
+        let mut queued = Vec::new();
         if http.len() >= MAX_HTTP_CLIENTS && !http.contains_key(id) {
-            http.pop_first();
+            let oldest = http.values().min_by_key(|record| record.changed_unix_ms).map(|record| record.id.clone());
+            if let Some(oldest) = oldest {
+                http.remove(&oldest);
+                queued.push(self.append(&Record::HttpGone(oldest), Durability::Written));
+            }
         }
-        let record = http.entry(id.to_owned()).or_insert_with(|| HttpRecord { id: id.to_owned(), holder: None, initialize: None });
+        let record = http.entry(id.to_owned()).or_insert_with(|| HttpRecord::new(id));
+        record.changed_unix_ms = crate::clock::unix_ms();
         change(record);
-        Safe::when(self.append(&Record::Http(record.clone()), Durability::Written))
+        queued.push(self.append(&Record::Http(record.clone()), Durability::Written));
+        Safe::when(async move { join_all(queued).await.into_iter().collect() })
     }
 
     pub(crate) fn drop_http(&self, id: &str) -> Safe {

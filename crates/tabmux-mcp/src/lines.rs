@@ -165,6 +165,7 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
                     call.extensions.insert(self.turns.next());
                 }
                 request.id = self.ids.admit(request.id);
+                self.sender.set_unanswered(self.ids.open.len());
                 Ok(Some(ClientJsonRpcMessage::Request(request)))
             }
             ClientJsonRpcMessage::Notification(mut message) => {
@@ -173,6 +174,7 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
                     let Some(ours) = ours else { return Ok(None) };
                     // A cancelled request is not answered, so nothing will ask for its id again.
                     self.ids.open.remove(&ours);
+                    self.sender.set_unanswered(self.ids.open.len());
                     cancelled.params.request_id = Some(NumberOrString::Number(ours));
                 }
                 Ok(Some(ClientJsonRpcMessage::Notification(message)))
@@ -220,6 +222,7 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
             *id = theirs;
         }
         let sent = serde_json::to_string(&message).map_err(|_| Lost).and_then(|line| self.sender.send_line(line));
+        self.sender.set_unanswered(self.ids.open.len());
         std::future::ready(sent)
     }
 

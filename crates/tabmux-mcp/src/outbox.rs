@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,8 @@ pub struct LineSender {
 struct Shared {
     backlog: AtomicUsize,
     taken: Notify,
+    /// The peer's requests that have not been answered.
+    unanswered: watch::Sender<usize>,
     lost: CancellationToken,
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct Writer(JoinHandle<()>);
 /// Starts the writer of one peer.
 pub(crate) fn start<W: AsyncWrite + Unpin + Send + 'static>(target: W) -> (LineSender, Writer) {
     let (queue, lines) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared { backlog: AtomicUsize::new(0), taken: Notify::new(), lost: CancellationToken::new() });
+    let shared = Arc::new(Shared { backlog: AtomicUsize::new(0), taken: Notify::new(), unanswered: watch::Sender::new(0), lost: CancellationToken::new() });
     let writer = tokio::spawn(write_all(target, lines, shared.clone()));
     (LineSender { queue, shared }, Writer(writer))
 }
@@ -71,6 +73,17 @@ impl LineSender {
     /// Resolves when the peer is gone: it closed its end, or did not read for too long.
     pub async fn lost(&self) {
         self.shared.lost.cancelled().await;
+    }
+
+    /// Resolves when every request that was read has its answer in the queue. For a daemon that stops.
+    pub async fn all_answered(&self) {
+        // An error means that the connection is gone, and with it everybody who waits for an answer.
+        let mut unanswered = self.shared.unanswered.subscribe();
+        drop(unanswered.wait_for(|unanswered| *unanswered == 0).await);
+    }
+
+    pub(crate) fn set_unanswered(&self, unanswered: usize) {
+        self.shared.unanswered.send_replace(unanswered);
     }
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {

@@ -273,8 +273,12 @@ impl Shim {
     fn daemon_left(&mut self, line: &[u8]) {
         let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_slice(line) else { return };
         let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
-        // After an upgrade a new daemon stands ready with the same sessions.
-        let parting = if goodbye == "upgrade" { Parting::Crash { read_only_tools: &connection.read_only_tools } } else { Parting::Goodbye };
+        let parting = match goodbye.as_str() {
+            // A new daemon stands ready with the same sessions.
+            "upgrade" => Parting::Crash { read_only_tools: &connection.read_only_tools },
+            "empty" => Parting::Empty,
+            _ => Parting::Goodbye,
+        };
         self.settle_all(parting);
         self.short_lives = 0;
         if !self.up.is_empty() || goodbye == "upgrade" {

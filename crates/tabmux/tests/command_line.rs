@@ -274,7 +274,7 @@ fn doctor_says_what_is_wrong_and_ends_with_one() {
     let well = run(&home, &["doctor"]);
     assert_eq!(well.code, 0, "{}", well.out);
     std::fs::create_dir(home.path().join("run")).unwrap();
-    std::fs::set_permissions(home.path().join("run"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(home.path().join("run"), std::os::unix::fs::PermissionsExt::from_mode(0o775)).unwrap();
     let ill = run(&home, &["doctor"]);
     assert!(ill.code == 1 && ill.out.contains("problem  runtime directory") && ill.out.contains("chmod 700"), "{}", ill.out);
     let document: Value = serde_json::from_str(&run(&home, &["doctor", "--json"]).out).unwrap();

@@ -29,6 +29,18 @@ enum Lane {
 }
 
 impl Registry {
+    /// A call has come in. `false` when the daemon has decided to exit: it must not begin.
+    #[must_use]
+    pub fn enter(&mut self) -> bool {
+        self.visits += usize::from(!self.exiting);
+        !self.exiting
+    }
+
+    /// A call that entered has been answered or given up.
+    pub fn leave(&mut self) {
+        self.visits = self.visits.saturating_sub(1);
+    }
+
     /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
     /// its tabs and that there is room, and takes a place in the queue.
     pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {

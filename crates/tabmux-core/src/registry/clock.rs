@@ -15,7 +15,7 @@ impl Registry {
         }
         self.note_emptiness(now);
         let overdue = self.empty_since.zip(self.rules.exit_when_empty_ms).is_some_and(|(since, limit)| now.since(since) >= limit);
-        if overdue && !self.exiting {
+        if overdue && !self.exiting && self.visits == 0 {
             self.exiting = true;
             self.effects.push(Effect::Exit);
         }
@@ -24,7 +24,7 @@ impl Registry {
     /// When the next thing is due.
     pub fn next_due(&self) -> Option<Millis> {
         let sessions = self.open_sessions().filter_map(|(_, live)| self.due(live).map(|(at, _)| at));
-        let exit = self.empty_since.filter(|_| !self.exiting).zip(self.rules.exit_when_empty_ms).map(|(since, limit)| since.plus(limit));
+        let exit = self.empty_since.filter(|_| !self.exiting && self.visits == 0).zip(self.rules.exit_when_empty_ms).map(|(since, limit)| since.plus(limit));
         sessions.chain(exit).min()
     }
 

@@ -221,6 +221,13 @@ impl Registry {
         self.end_session(id, Ended::Undone);
     }
 
+    /// Takes a session back that a failed call made, unless something is or waits in it already (S3.25).
+    pub fn undo_unused(&mut self, id: SessionId) {
+        if self.live(id).is_some_and(|(session, live)| session.tabs.is_empty() && !live.busy()) {
+            self.end_session(id, Ended::Undone);
+        }
+    }
+
     pub(super) fn end_all_of(&mut self, identity: &Identity, why: Ended) {
         for id in self.owned_by(identity) {
             self.end_session(id, why);

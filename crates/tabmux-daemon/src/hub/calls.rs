@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::CallerDesk;
-use super::{CallerOf, Hub};
+use super::{CallerOf, Hub, State};
 use crate::session::{Job, SessionHandle, Work};
 
 /// A call may ask for at most this much time (C1).
@@ -46,10 +46,10 @@ impl Dispatch for Doorway {
 impl Hub {
     /// Runs one tool for one caller, whatever door it came through.
     pub(crate) async fn run_tool(self: &Arc<Self>, ask: Ask) -> ToolAnswer {
-        if self.look(tabmux_core::Registry::is_exiting) {
-            // Decided to exit with nothing running: this call was not run, and the shim sends it again to the next daemon.
-            std::future::pending::<()>().await;
-        }
+        let Some(_visit) = Visit::begin(self) else {
+            // Decided to exit with nothing to do: this call was not run, and the shim sends it again to the next daemon.
+            return std::future::pending().await;
+        };
         let began = Instant::now();
         let (caller, name) = (ask.caller.clone(), ask.tool.clone());
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
@@ -71,6 +71,9 @@ impl Hub {
         let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(LONGEST);
         match tool.run {
             Run::Desk(desk_tool) => {
+                if let Err(fault) = self.decide_now(|registry, now| registry.authorize(ask.caller.client, now)) {
+                    return ToolAnswer { outcome: Err(fault), result: Map::new() };
+                }
                 let desk = CallerDesk::new(Arc::clone(self), ask.caller, deadline);
                 let Ask { args, cancel, .. } = ask;
                 let run = async move { desk_tool.run(&desk, &common, args).await };
@@ -123,6 +126,11 @@ impl Hub {
             Ok(pending) => {
                 let (admitted, made) = (pending.admitted, pending.made.clone());
                 let outcome = pending.wait(&ask.cancel).await;
+                if made.is_some() && outcome.as_ref().is_err_and(|fault| fault.code != Code::Timeout) {
+                    // A call that came to nothing leaves no session behind, unless something is in it already (S3.25).
+                    // One that ran out of time does: a slow browser is found started by the next call.
+                    self.decide_now(|registry, _| registry.undo_unused(admitted.session));
+                }
                 super::reply::of_page(self, outcome, &admitted, made)
             }
         }
@@ -138,35 +146,52 @@ impl Hub {
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
-        let (session, tab) = (common.session.as_deref(), common.tab.as_deref());
         let mut state = self.lock();
-        let now = self.clock.now();
-        let mut made = None;
-        let mut admitted = if tool.skips_queue() {
-            state.registry.admit_beside(caller.as_caller(), session, tab, now)
-        } else {
-            state.registry.admit(caller.as_caller(), session, tab, now)
-        };
-        let none_yet = session.is_none() && state.registry.owns_none(caller.as_caller());
-        if tool.makes_session() && none_yet && matches!(&admitted, Err(fault) if fault.code == Code::SessionRequired) {
-            let opened = self.reserve_locked(&mut state, caller, None, Seat::Plain, None)?;
-            made = Some(opened.warning.unwrap_or_default());
-            let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
-            admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), tab, now);
-        }
-        let admitted = admitted?;
-        let handle = state.sessions.get(&admitted.session).cloned().ok_or_else(gone)?;
-        let (end, ended) = oneshot::channel();
-        state.enders.insert(admitted.call.0, end);
-        let (reply, answer) = oneshot::channel();
-        let abort = CancellationToken::new();
-        let job = Job { admitted, tool, common: common.clone(), args, deadline, abort: abort.clone(), reply };
-        handle.submit(job);
+        let admitted = self.admit_locked(&mut state, tool, common, caller);
+        let pending = admitted.and_then(|(admitted, made)| {
+            let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
+                state.registry.finish(admitted.call, self.clock.now());
+                return Err(gone());
+            };
+            let (end, ended) = oneshot::channel();
+            state.enders.insert(admitted.call.0, end);
+            let (reply, answer) = oneshot::channel();
+            let abort = CancellationToken::new();
+            handle.submit(Job { admitted, tool, common: common.clone(), args, deadline, abort: abort.clone(), reply });
+            let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
+            Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
+        });
         let safe = self.carry_out(&mut state);
         drop(state);
         self.watch_over(safe);
-        let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-        Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
+        pending
+    }
+
+    fn admit_locked(
+        self: &Arc<Self>,
+        state: &mut State,
+        tool: &'static dyn PageTool,
+        common: &Common,
+        caller: &CallerOf,
+    ) -> Result<(Admitted, Option<String>), Fault> {
+        let (session, tab) = (common.session.as_deref(), common.tab.as_deref());
+        let now = self.clock.now();
+        if tool.skips_queue() {
+            return state.registry.admit_beside(caller.as_caller(), session, tab, now).map(|admitted| (admitted, None));
+        }
+        let refused = match state.registry.admit(caller.as_caller(), session, tab, now) {
+            Ok(admitted) => return Ok((admitted, None)),
+            Err(refused) => refused,
+        };
+        // A call that names a tab means one that is there already.
+        let none_yet = session.is_none() && tab.is_none() && state.registry.owns_none(caller.as_caller());
+        if !(tool.makes_session() && none_yet && refused.code == Code::SessionRequired) {
+            return Err(refused);
+        }
+        let opened = self.reserve_locked(state, caller, None, Seat::Plain, None)?;
+        let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
+        let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, now)?;
+        Ok((admitted, Some(opened.warning.unwrap_or_default())))
     }
 
     /// Runs a page tool in a session the daemon itself names (the first page of a new session).
@@ -185,8 +210,9 @@ impl Hub {
 
     /// The call has ended; the second time says nothing new.
     pub(crate) fn finish(self: &Arc<Self>, call: CallId) {
-        self.decide_now(|registry, now| registry.finish(call, now));
-        self.lock().enders.remove(&call.0);
+        let mut state = self.lock();
+        state.registry.finish(call, self.clock.now());
+        state.enders.remove(&call.0);
     }
 
     /// The call's turn has come.
@@ -208,12 +234,12 @@ struct Pending {
 }
 
 impl Pending {
-    /// Whatever ends the call first.
+    /// Whatever ends the call first. What the registry decided counts before what the session's task made of it.
     async fn wait(self, cancel: &CancellationToken) -> Result<Work, Fault> {
         tokio::select! {
             biased;
+            Ok(fault) = self.ended => Err(fault),
             Ok(work) = self.answer => work,
-            fault = self.ended => Err(fault.unwrap_or_else(|_| gone())),
             () = tokio::time::sleep_until(self.deadline) => Err(timed_out()),
             () = cancel.cancelled() => Err(cancelled()),
         }
@@ -231,8 +257,25 @@ struct CallGuard {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         self.abort.cancel();
-        self.handle.withdraw(self.call);
+        // First in the registry: a session's task that finds a job gone from its mailbox must not find it waiting there.
         self.hub.finish(self.call);
+        self.handle.withdraw(self.call);
+    }
+}
+
+/// One call inside the hub: while there is one, the daemon does not exit for want of work.
+struct Visit<'a>(&'a Arc<Hub>);
+
+impl<'a> Visit<'a> {
+    fn begin(hub: &'a Arc<Hub>) -> Option<Self> {
+        hub.lock().registry.enter().then_some(Self(hub))
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.lock().registry.leave();
+        self.0.changed.notify_one();
     }
 }
 

@@ -88,7 +88,7 @@ impl Desk for CallerDesk {
                 Ok::<_, Fault>((id, before))
             })
             .transposed()?;
-        safe.written().await?;
+        self.hub.settled(safe).await;
         self.until_gone(&[id]).await;
         closing.ok_or_else(closed)
     }
@@ -103,7 +103,7 @@ impl Desk for CallerDesk {
                 Ok::<_, Fault>((ids, before))
             })
             .transposed()?;
-        safe.written().await?;
+        self.hub.settled(safe).await;
         if detach {
             return Ok(ids.iter().filter_map(|id| self.view_of(*id)).collect());
         }

@@ -7,21 +7,24 @@ use tokio::time::Instant;
 
 use super::Hub;
 
-/// How long running calls may go on once the daemon stops, and how long sessions may take to close.
-const DRAIN: Duration = Duration::from_secs(5);
+/// How long running calls may go on once the daemon stops, and how long sessions may take to close: 5 s in all.
+const FINISHING: Duration = Duration::from_secs(4);
+const CLOSING: Duration = Duration::from_secs(1);
 
-/// Looked at this often even when nothing is due.
-const PULSE: Duration = Duration::from_secs(60);
+/// Looked at this often at most, and at least.
+const FAST: Duration = Duration::from_millis(10);
+const SLOW: Duration = Duration::from_secs(60);
 
 impl Hub {
     /// Runs the clocks until the daemon stops.
     pub(crate) async fn keep_time(self: Arc<Self>) {
+        let pulse = self.pulse();
         while !self.stopping.is_cancelled() {
+            let latest = Instant::now() + pulse;
             let due = self.look(tabmux_core::Registry::next_due).map(|due| self.clock.instant(due));
-            let wake = due.unwrap_or_else(|| Instant::now() + PULSE).min(Instant::now() + PULSE);
             tokio::select! {
-                () = tokio::time::sleep_until(wake) => {}
-                () = self.changed.notified() => {}
+                () = tokio::time::sleep_until(due.unwrap_or(latest).min(latest)) => {}
+                () = self.untidy.notified() => {}
                 () = self.stopping.cancelled() => return,
             }
             self.decide_now(|registry, now| registry.tick(now));
@@ -29,8 +32,16 @@ impl Hub {
         }
     }
 
+    /// A quarter of the shortest clock: no clock can begin and run out unseen between two looks, so that no call
+    /// needs to wake this task.
+    fn pulse(&self) -> Duration {
+        let clocks = &self.settings.clocks;
+        let shortest = [clocks.session_idle, clocks.orphan_grace, clocks.exit_when_empty].into_iter().flatten().min();
+        shortest.map_or(SLOW, |clock| clock / 4).clamp(FAST, SLOW)
+    }
+
     fn compact_when_long(self: &Arc<Self>) {
-        if !self.store.wants_snapshot() {
+        if !self.store.begin_snapshot() {
             return;
         }
         let mut state = self.lock();
@@ -38,28 +49,25 @@ impl Hub {
         let safe = self.store.snapshot(&state.registry);
         drop(state);
         self.watch_over(before);
-        self.watch_over(safe);
+        let hub = Arc::clone(self);
+        tokio::spawn(async move {
+            hub.settled(safe).await;
+            hub.store.end_snapshot();
+        });
     }
 
-    /// The graceful end: running calls may finish, then every session closes. At most `DRAIN` in all.
+    /// The graceful end: calls that are here may finish, then every session closes. At most 5 s in all.
     pub(crate) async fn drain(self: &Arc<Self>) {
-        let ends = Instant::now() + DRAIN;
-        let calls_left = || {
-            self.look(|registry| {
-                let counts = registry.counts();
-                counts.running + counts.waiting
-            })
-        };
-        while calls_left() > 0 && Instant::now() < ends {
+        let ends = Instant::now() + FINISHING;
+        while self.look(|registry| registry.counts().visits) > 0 {
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = tokio::time::sleep(Duration::from_millis(50)) => {}
+                () = tokio::time::sleep_until(ends) => break,
             }
         }
         self.decide_now(|registry, _| registry.close_everything());
         let closing: Vec<_> = self.lock().sessions.values().map(|handle| handle.done.clone().cancelled_owned()).collect();
-        let closed = tokio::time::timeout_at(ends.max(Instant::now() + Duration::from_secs(1)), futures::future::join_all(closing));
-        if closed.await.is_err() {
+        if tokio::time::timeout(CLOSING, futures::future::join_all(closing)).await.is_err() {
             tracing::warn!("some sessions did not close in time; the next daemon finishes them");
         }
     }

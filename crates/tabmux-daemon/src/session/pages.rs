@@ -78,7 +78,16 @@ impl CallPages {
 impl Pages for CallPages {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let current = self.session(|session| session.current_tab)?;
-        let Some(tab) = self.admitted.tab.or(current) else { return self.open().await };
+        let tab = match (self.admitted.tab.or(current), self.turn) {
+            (Some(tab), Turn::Queue) => tab,
+            (Some(tab), Turn::Beside) => {
+                // Not after the queue's first call: pages of a former daemon may still have to be found again.
+                self.world.open().await?;
+                tab
+            }
+            (None, Turn::Queue) => return self.open().await,
+            (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
+        };
         if self.admitted.tab.is_some() {
             self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
         }

@@ -1,9 +1,11 @@
 //! A session's context, pages and news.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{Context, ContextSpec, Dialog, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord};
 use tokio::sync::oneshot;
@@ -70,10 +72,10 @@ impl World {
         if let Some(context) = &*context {
             return Ok(Arc::clone(context));
         }
-        let opened = tokio::time::timeout(OPENING, self.open_or_adopt()).await.unwrap_or_else(|_| {
-            Err(Fault::new(Code::Timeout, "The browser did not make a context in time.", "Try again; `tabmux doctor` says what is wrong."))
-        });
-        match opened {
+        if self.stop.is_cancelled() {
+            return Err(closed());
+        }
+        match self.open_in_time().await {
             Ok(opened) => {
                 *context = Some(Arc::clone(&opened));
                 Ok(opened)
@@ -82,6 +84,27 @@ impl World {
                 tracing::warn!(session = %self.id, %fault, "the session could not be opened");
                 self.hub.decide_now(|registry, now| registry.open_failed(self.id, &fault, now));
                 Err(fault)
+            }
+        }
+    }
+
+    /// On a task of its own, so that a panic in a driver ends this session only. A session that is closed meanwhile
+    /// waits a little for what is being made, to close it again (S3.23); nobody waits for that but this task.
+    async fn open_in_time(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+        let world = Arc::clone(self);
+        let mut opening = AbortOnDropHandle::new(tokio::spawn(async move { world.open_or_adopt().await }));
+        let joined = tokio::select! {
+            biased;
+            joined = &mut opening => Some(joined),
+            () = tokio::time::sleep(OPENING) => None,
+            () = self.stop.cancelled() => tokio::time::timeout(HOUSEKEEPING, &mut opening).await.ok(),
+        };
+        match joined {
+            Some(joined) => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
+            None if self.stop.is_cancelled() => Err(closed()),
+            None => {
+                let hint = "Try again; `tabmux doctor` says what is wrong.";
+                Err(Fault::new(Code::Timeout, "The browser did not make a context in time.", hint))
             }
         }
     }
@@ -95,7 +118,7 @@ impl World {
     }
 
     /// Write down, make, write down: a crash in between is undone by the next daemon.
-    async fn open_new(&self) -> Result<Arc<dyn Context>, Fault> {
+    async fn open_new(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
         let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
         announced?;
         safe.written().await?;
@@ -206,12 +229,21 @@ impl World {
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
         }));
-        let outcome = tokio::select! {
+        let ended = tokio::select! {
             biased;
-            joined = &mut run => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
+            joined = &mut run => Ok(joined.unwrap_or_else(|_| Err(self.hub.panicked()))),
             Ok(fault) = interrupted => Err(fault),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
-            () = self.stop.cancelled() => Err(crate::hub::timed_out()),
+            () = self.stop.cancelled() => Err(closed()),
+        };
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                // One at a time: what was stopped must have stopped before the next call begins.
+                run.abort();
+                drop(run.await);
+                Err(fault)
+            }
         };
         if turn == Turn::Queue {
             *locked(&self.running) = None;
@@ -245,12 +277,17 @@ impl World {
     }
 
     async fn close_context(&self, context: &dyn Context) {
-        match tokio::time::timeout(HOUSEKEEPING, context.close()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(session = %self.id, %error, "the context did not close"),
+        match tokio::time::timeout(HOUSEKEEPING, AssertUnwindSafe(context.close()).catch_unwind()).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(session = %self.id, %error, "the context did not close"),
+            Ok(Err(_)) => tracing::error!(session = %self.id, "closing the context failed inside the driver"),
             Err(_) => tracing::warn!(session = %self.id, "closing the context took too long"),
         }
     }
+}
+
+fn closed() -> Fault {
+    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
 }
 
 pub(super) fn dialog_fault(dialog: &Dialog) -> Fault {

@@ -11,7 +11,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::replies::Replies;
+use super::replies::{Replies, begin_in_order};
 use super::{Door, Reader, too_long};
 use crate::hub::{self, CallerDesk, CallerOf};
 
@@ -21,20 +21,18 @@ const AT_ONCE: usize = 64;
 impl Door {
     pub(super) async fn control(self: &Arc<Self>, client: ClientId, mut reader: Reader, write: OwnedWriteHalf) {
         let gone = CancellationToken::new();
-        // A command that was interrupted takes its call along.
-        let _ended = gone.clone().drop_guard();
         let replies = Replies::start(write, gone.clone());
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let line = tokio::select! {
                 line = reader.next() => line,
-                () = gone.cancelled() => return,
-                () = self.closing.cancelled() => return,
+                () = gone.cancelled() => break,
+                () = self.closing.cancelled() => return replies.finish().await,
             };
             let request = match line {
                 Ok(Line::Whole(line)) => read_request(&line),
                 Ok(Line::TooLong { bytes, .. }) => Err((0, too_long(bytes))),
-                Ok(Line::End) | Err(_) => return,
+                Ok(Line::End) | Err(_) => break,
             };
             let (id, ask) = match request {
                 Ok(Request { id, ask }) => (id, ask),
@@ -43,14 +41,17 @@ impl Door {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
-            tokio::spawn(async move {
+            begin_in_order(async move {
                 let outcome = door.obey(client, ask, gone).await;
                 replies.send(response(id, outcome)).await;
                 drop(place);
-            });
+            })
+            .await;
         }
+        // A command that was interrupted takes its call along.
+        gone.cancel();
     }
 
     async fn obey(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {
@@ -62,7 +63,7 @@ impl Door {
             Ask::Rename { session, name } => {
                 let (renamed, safe) = self.hub.decide(|registry, now| registry.rename(caller.as_caller(), &session, &name, now));
                 renamed?;
-                safe.written().await?;
+                self.hub.settled(safe).await;
                 Ok(json!({"sessionId": name}))
             }
             Ask::Kill { session } => {

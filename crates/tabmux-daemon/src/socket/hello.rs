@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tabmux_core::{Code, Fault, Identity, Leave, Link};
+use tabmux_core::{Code, Fault, Identity, Link};
 use tabmux_mcp::{Fixtures, Handler};
 use tabmux_tools::Effect;
 use tabmux_wire::VERSION;
@@ -15,11 +15,14 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio_util::sync::CancellationToken;
 
 use super::{Door, Reader, identity_of_connection, identity_of_secret};
-use crate::hub::{Doorway, Profile};
+use crate::hub::{Doorway, Presence, Profile};
 use crate::tokens::TokenHolder;
 
 /// A secret shorter than this could be guessed.
 const SHORTEST_KEY: usize = 32;
+
+/// How long the last answers of a connection, and then its end, may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Door {
     pub(super) async fn hello(self: &Arc<Self>, first: Value, reader: Reader, mut write: OwnedWriteHalf) {
@@ -37,16 +40,15 @@ impl Door {
             defaults: hello.defaults.clone(),
         };
         // Exiting: the peer sees its connection close before a welcome, and starts the next daemon.
-        let Some(client) = self.hub.attach(identity, link, profile) else { return };
+        let Some(here) = Presence::begin(&self.hub, identity, link, profile) else { return };
         let read_only_tools =
             tabmux_tools::TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name.to_owned()).collect();
         let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), pid: std::process::id(), read_only_tools };
         answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: Some(welcome), error: None }).await;
         match hello.role {
-            Role::Mcp => self.mcp(client, hello, reader, write).await,
-            Role::Cli => self.control(client, reader, write).await,
+            Role::Mcp => self.mcp(here.client, hello, reader, write).await,
+            Role::Cli => self.control(here.client, reader, write).await,
         }
-        self.hub.detach(client, Leave::Lost);
     }
 
     /// Rights come from what the peer shows, never from what it says (C5).
@@ -88,13 +90,21 @@ impl Door {
             () = &mut serving => return,
             () = self.closing.cancelled() => {}
         }
+        if self.hub.farewell() != "empty" {
+            // What was drained has its answer, which may still be on its way to the peer.
+            tokio::select! {
+                () = &mut serving => return,
+                () = sender.all_answered() => {}
+                () = tokio::time::sleep(LAST_WORDS) => {}
+            }
+        }
         let goodbye = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
         if let Ok(line) = serde_json::to_string(&goodbye) {
             // A peer that is gone needs no goodbye.
             let _ = sender.send_line(line);
         }
         ends.cancel();
-        drop(tokio::time::timeout(Duration::from_secs(1), serving).await);
+        drop(tokio::time::timeout(LAST_WORDS, serving).await);
     }
 }
 

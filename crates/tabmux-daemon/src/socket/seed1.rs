@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Leave, Link, Seat, Session};
+use tabmux_core::{ClientId, Code, Fault, Link, Seat, Session};
 use tabmux_tools::{Content, Desk};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
@@ -12,9 +12,9 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::replies::Replies;
+use super::replies::{Replies, begin_in_order};
 use super::{Door, Reader, identity_of_connection, text_of, too_long};
-use crate::hub::{Ask, CallerDesk, CallerOf, Profile};
+use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
 
 /// Requests of one connection at once.
 const AT_ONCE: usize = 128;
@@ -22,35 +22,37 @@ const AT_ONCE: usize = 128;
 impl Door {
     pub(super) async fn seed1(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
         let profile = Profile { label: "seed1".into(), ..Profile::default() };
-        let Some(client) = self.hub.attach(identity_of_connection(), Link::Connection, profile) else { return };
+        let Some(here) = Presence::begin(&self.hub, identity_of_connection(), Link::Connection, profile) else { return };
+        let client = here.client;
         let gone = CancellationToken::new();
         let replies = Replies::start(write, gone.clone());
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut next = Ok(first);
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-            let (door, replies) = (Arc::clone(self), replies.clone());
+            let (door, answers) = (Arc::clone(self), replies.clone());
             match next {
                 // Reserving keeps its order; everything else may overlap, the session's queue orders it.
                 Ok(frame) if frame.get("type").and_then(Value::as_str) != Some("REQUEST") => {
                     if let Some(answer) = door.seed1_frame(client, &frame).await {
-                        replies.send(answer).await;
+                        answers.send(answer).await;
                     }
                     drop(place);
                 }
                 Ok(frame) => {
                     let request = door.seed1_request(client, frame);
-                    tokio::spawn(async move {
-                        replies.send(request.await).await;
+                    begin_in_order(async move {
+                        answers.send(request.await).await;
                         drop(place);
-                    });
+                    })
+                    .await;
                 }
-                Err(fault) => replies.send(error(&Value::Null, &fault)).await,
+                Err(fault) => answers.send(error(&Value::Null, &fault)).await,
             }
             let line = tokio::select! {
                 line = reader.next() => line,
                 () = gone.cancelled() => break,
-                () = self.closing.cancelled() => break,
+                () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
                 Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
@@ -58,7 +60,6 @@ impl Door {
                 Ok(Line::End) | Err(_) => break,
             };
         }
-        self.hub.detach(client, Leave::Lost);
     }
 
     async fn seed1_frame(self: &Arc<Self>, client: ClientId, frame: &Value) -> Option<Value> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Identity, Leave, Link, Listed};
+use tabmux_core::{ClientId, Code, Fault, Identity, Link, Listed};
 use tabmux_tools::{Desk, OpenSession};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 use super::replies::Replies;
 use super::{Door, Reader, identity_of_connection, text_of, too_long};
 use crate::clock;
-use crate::hub::{Ask, CallerDesk, CallerOf, Profile};
+use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
 
 /// The callers one connection speaks for.
 #[derive(Default)]
 struct Callers {
     /// The connection itself, once it identified itself.
-    own: Option<ClientId>,
+    own: Option<Presence>,
     /// One-shot identities: the operator, or a capability's.
-    shown: Vec<(Identity, ClientId)>,
+    shown: Vec<(Identity, Presence)>,
 }
 
 impl Door {
@@ -46,23 +46,23 @@ impl Door {
             replies.send(answer).await;
             let line = tokio::select! {
                 line = reader.next() => line,
-                () = gone.cancelled() => break,
-                () = self.closing.cancelled() => break,
+                () = gone.cancelled() => return,
+                () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
                 Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
                 Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
-                Ok(Line::End) | Err(_) => break,
+                Ok(Line::End) | Err(_) => return,
             };
-        }
-        for client in callers.own.into_iter().chain(callers.shown.into_iter().map(|(_, client)| client)) {
-            self.hub.detach(client, Leave::Lost);
         }
     }
 
     async fn seed3_method(self: &Arc<Self>, callers: &mut Callers, frame: &Value) -> Result<Value, Fault> {
         let none = Value::Object(Map::new());
-        let params = frame.get("params").unwrap_or(&none);
+        let params = frame.get("params").filter(|params| !params.is_null()).unwrap_or(&none);
+        if !params.is_object() {
+            return Err(Fault::new(Code::BadArgument, "'params' is not an object.", "Send the method's arguments as an object."));
+        }
         let method = text_of(frame, "method")?.unwrap_or_default();
         if method == "system.identify" {
             let client = self.seed3_own(callers)?;
@@ -91,18 +91,17 @@ impl Door {
     }
 
     fn seed3_own(self: &Arc<Self>, callers: &mut Callers) -> Result<ClientId, Fault> {
-        if let Some(client) = callers.own {
-            return Ok(client);
+        if let Some(own) = &callers.own {
+            return Ok(own.client);
         }
-        let client = self.seed3_attach(identity_of_connection(), Link::Connection)?;
-        callers.own = Some(client);
-        Ok(client)
+        let own = self.seed3_attach(identity_of_connection(), Link::Connection)?;
+        Ok(callers.own.insert(own).client)
     }
 
-    fn seed3_attach(self: &Arc<Self>, identity: Identity, link: Link) -> Result<ClientId, Fault> {
+    fn seed3_attach(self: &Arc<Self>, identity: Identity, link: Link) -> Result<Presence, Fault> {
         let profile = Profile { label: "agent-session".into(), ..Profile::default() };
         let exiting = || Fault::new(Code::Cancelled, "The daemon is stopping.", "Connect again: a new one is started.");
-        self.hub.attach(identity, link, profile).ok_or_else(exiting)
+        Presence::begin(&self.hub, identity, link, profile).ok_or_else(exiting)
     }
 
     /// Who asks. A caller is believed only with a capability of its own; a made-up id is refused (S3.12).
@@ -117,19 +116,20 @@ impl Door {
                 None => return self.seed3_live_client(callers, caller),
             },
         };
-        if let Some((_, client)) = callers.shown.iter().find(|(shown, _)| *shown == identity) {
-            return Ok(*client);
+        if let Some((_, here)) = callers.shown.iter().find(|(shown, _)| *shown == identity) {
+            return Ok(here.client);
         }
-        let client = self.seed3_attach(identity.clone(), Link::None)?;
-        callers.shown.push((identity, client));
+        let here = self.seed3_attach(identity.clone(), Link::None)?;
+        let client = here.client;
+        callers.shown.push((identity, here));
         Ok(client)
     }
 
     /// A connection may name itself by the id `system.identify` gave it, and nobody else.
     fn seed3_live_client(self: &Arc<Self>, callers: &Callers, caller: &Value) -> Result<ClientId, Fault> {
         let named = text_of(caller, "client")?;
-        match callers.own {
-            Some(own) if named == Some(&own.to_string()) => Ok(own),
+        match &callers.own {
+            Some(own) if named == Some(&own.client.to_string()) => Ok(own.client),
             _ => {
                 let hint = "Send caller.token with a token from `tabmux token new NAME`, or leave caller out.";
                 Err(Fault::new(Code::Unauthorized, "The caller is not known here.", hint))

@@ -1,0 +1,147 @@
+//! The clocks of C1, as the hub runs them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{advance, pause, resume};
+
+use crate::testing::{House, eventually};
+
+const HALF_HOUR: Duration = Duration::from_secs(30 * 60);
+
+/// S0.20, S1.28: the idle clock, whatever it is set to.
+#[tokio::test]
+async fn an_idle_session_is_closed_when_its_time_is_over_and_not_before() {
+    for idle in [HALF_HOUR, Duration::from_secs(5 * 60), Duration::from_secs(2)] {
+        let house = House::with(|settings| settings.clocks.session_idle = Some(idle));
+        house.keep_time();
+        let agent = house.agent("a");
+        agent.ok("start_browser", json!({"sessionId": "s"})).await;
+        pause();
+        agent.ok("evaluate", json!({"script": "1"})).await;
+        tokio::time::sleep(idle - Duration::from_millis(10)).await;
+        assert_eq!(house.sessions(), 1);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        resume();
+        eventually("it is gone", || house.sessions() == 0).await;
+        assert!(agent.fault("evaluate", json!({"sessionId": "s", "script": "1"})).await.message.contains("No session: s"));
+    }
+}
+
+/// S0.20, C1: a call that runs or waits keeps its session.
+#[tokio::test]
+async fn a_session_is_not_idle_while_a_call_runs() {
+    let house = House::with(|settings| settings.clocks.session_idle = Some(Duration::from_secs(60)));
+    house.keep_time();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    pause();
+    let slow = agent.begin("evaluate", json!({"script": "sleep(300000)", "timeout": 400_000})).await;
+    tokio::time::sleep(Duration::from_secs(299)).await;
+    assert_eq!(house.sessions(), 1);
+    slow.await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(house.sessions(), 1, "the clock began when the call ended");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    resume();
+    eventually("it is gone", || house.sessions() == 0).await;
+}
+
+/// C1: `0` turns a clock off.
+#[tokio::test]
+async fn a_clock_that_is_off_ends_nothing() {
+    let house = House::with(|settings| {
+        settings.clocks.session_idle = None;
+        settings.clocks.exit_when_empty = None;
+    });
+    house.keep_time();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    pause();
+    advance(Duration::from_secs(100 * 24 * 3600)).await;
+    assert_eq!(agent.eval("s", "1").await.unwrap(), "1");
+}
+
+/// S1.10
+#[tokio::test(start_paused = true)]
+async fn an_empty_daemon_decides_to_exit_after_a_minute() {
+    let house = House::new();
+    house.keep_time();
+    let agent = house.agent("a");
+    agent.ok("list_sessions", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert!(!house.hub.stopping.is_cancelled());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(house.hub.stopping.is_cancelled());
+    assert_eq!(house.hub.farewell(), "empty");
+    let identity = tabmux_core::Identity::Secret("b".into());
+    assert!(house.hub.attach(identity, tabmux_core::Link::Connection, Default::default()).is_none());
+    let late = agent.begin("navigate", json!({"url": "http://a.test/"})).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(!late.is_finished() && house.sessions() == 0, "a late call is neither run nor answered: the next daemon serves it");
+}
+
+/// S1.10: a call inside the daemon keeps it, also one that has no session yet.
+#[tokio::test]
+async fn a_daemon_with_a_call_inside_does_not_exit() {
+    let (house, browser) = House::stubborn();
+    house.keep_time();
+    let agent = house.agent("a");
+    browser.closes(&[crate::testing::Mood::Wait]);
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let closing = agent.begin("close_session", json!({})).await;
+    eventually("the close began", || house.hub.look(|registry| registry.counts().sessions) == 0).await;
+    pause();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!closing.is_finished());
+    browser.let_go();
+    closing.await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert!(!house.hub.stopping.is_cancelled());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(house.hub.stopping.is_cancelled());
+}
+
+/// A supervised daemon never exits when empty.
+#[tokio::test(start_paused = true)]
+async fn a_supervised_daemon_stays() {
+    let house = House::with(|settings| settings.supervised = true);
+    house.keep_time();
+    tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+    assert!(!house.hub.stopping.is_cancelled());
+}
+
+/// Running calls may finish, waiting ones too; everything closes; five seconds in all.
+#[tokio::test]
+async fn draining_lets_calls_finish_and_closes_every_session() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("start_browser", json!({"sessionId": "t"})).await;
+    pause();
+    let began = tokio::time::Instant::now();
+    let running = agent.begin("evaluate", json!({"sessionId": "s", "script": "sleep(2000)"})).await;
+    let waiting = agent.begin("evaluate", json!({"sessionId": "s", "script": "7"})).await;
+    house.hub.say_farewell("stop");
+    let refused = agent.fault("evaluate", json!({"sessionId": "t", "script": "1"})).await;
+    assert!(refused.message.contains("stopping"), "{refused}");
+    house.hub.drain().await;
+    assert_eq!(running.await.unwrap().unwrap().text.lines().next(), Some("\"slept 2000\""));
+    assert_eq!(waiting.await.unwrap().unwrap().text.lines().next(), Some("7"));
+    assert_eq!((browser.open(), house.sessions(), began.elapsed().as_secs()), (0, 0, 2));
+}
+
+#[tokio::test]
+async fn draining_takes_at_most_five_seconds_whatever_hangs() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    browser.closes(&[crate::testing::Mood::Hang]);
+    pause();
+    let began = tokio::time::Instant::now();
+    let hangs = agent.begin("evaluate", json!({"script": "hang()"})).await;
+    house.hub.say_farewell("stop");
+    house.hub.drain().await;
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    assert_eq!(hangs.await.unwrap().unwrap_err().code, tabmux_core::Code::SessionClosed);
+}

@@ -1,0 +1,130 @@
+//! Contexts that are slow, fail or panic: the session is over, its seat is free and nothing is left.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tabmux_core::Code;
+use tabmux_core::Phase;
+
+use crate::testing::{House, Mood, eventually};
+
+/// S3.25
+#[tokio::test]
+async fn a_context_that_fails_to_open_ends_the_session_for_every_waiting_call() {
+    let (house, browser) = House::stubborn();
+    browser.opens(&[Mood::Fail, Mood::Panic]);
+    let agent = house.agent("a");
+    let first = agent.begin("navigate", json!({"url": "http://a.test/"})).await;
+    let second = agent.begin("navigate", json!({"url": "http://b.test/"})).await;
+    assert_eq!(first.await.unwrap().unwrap_err().code, Code::BrowserCrashed);
+    assert_eq!(second.await.unwrap().unwrap_err().code, Code::BrowserCrashed);
+    assert_eq!((house.sessions(), browser.open()), (0, 0));
+    assert_eq!(agent.code("start_browser", json!({"sessionId": "s"})).await, Code::Internal, "a panic in the driver");
+    assert_eq!((house.sessions(), browser.open()), (0, 0));
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    eventually("the tasks of the failed ones are gone", || house.hub.lock().sessions.len() == 1).await;
+}
+
+/// S3.25
+#[tokio::test]
+async fn a_failed_first_navigation_rolls_the_session_back() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    let fault = agent.fault("start_browser", json!({"sessionId": "s", "navigationUrl": "http://fail.test/"})).await;
+    assert_eq!(fault.code, Code::NavigationFailed);
+    assert_eq!(agent.fault("read_text", json!({})).await.message, "No session: none active.");
+    eventually("nothing is left", || house.sessions() == 0 && browser.open() == 0).await;
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+}
+
+/// S3.23: closing a session that is being opened leaves nothing, whether the opening ends or not.
+#[tokio::test]
+async fn closing_during_the_opening_leaves_no_session_and_no_context() {
+    for mood in [Mood::Wait, Mood::Hang] {
+        let (house, browser) = House::stubborn();
+        browser.opens(&[mood]);
+        let agent = house.agent("a");
+        let opening = agent.begin("start_browser", json!({"sessionId": "s"})).await;
+        eventually("the browser was asked", || browser.asked() == 1).await;
+        let closing = agent.begin("close_session", json!({"sessionId": "s"})).await;
+        assert_eq!(opening.await.unwrap().unwrap_err().code, Code::SessionClosed);
+        agent.ok("start_browser", json!({"sessionId": "s"})).await;
+        if mood == Mood::Wait {
+            browser.let_go();
+        }
+        closing.await.unwrap().unwrap();
+        eventually("only the second one is left", || house.sessions() == 1 && browser.open() == 1).await;
+        eventually("its task too", || house.hub.lock().sessions.len() == 1).await;
+    }
+}
+
+/// A slow browser does not hold up other sessions, and the call that waits for it keeps its deadline.
+#[tokio::test]
+async fn a_slow_opening_holds_up_nobody_else() {
+    let (house, browser) = House::stubborn();
+    browser.opens(&[Mood::Wait]);
+    let agent = house.agent("a");
+    let slow = agent.begin("navigate", json!({"url": "http://a.test/", "timeout": 1000})).await;
+    eventually("the browser was asked", || browser.asked() == 1).await;
+    let other = house.agent("b");
+    other.ok("navigate", json!({"url": "http://b.test/"})).await;
+    tokio::time::pause();
+    assert_eq!(slow.await.unwrap().unwrap_err().code, Code::Timeout);
+    tokio::time::resume();
+    browser.let_go();
+    let next = agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    assert_eq!(next.result["tabId"], "t1", "the browser went on starting for the next call");
+    assert_eq!(browser.asked(), 2);
+}
+
+/// An opening that never ends is given up after a minute.
+#[tokio::test]
+async fn an_opening_that_hangs_is_given_up() {
+    let (house, browser) = House::stubborn();
+    browser.opens(&[Mood::Hang]);
+    let agent = house.agent("a");
+    let hangs = agent.begin("navigate", json!({"url": "http://a.test/", "timeout": 600_000})).await;
+    eventually("the browser was asked", || browser.asked() == 1).await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    assert_eq!(hangs.await.unwrap().unwrap_err().code, Code::Timeout);
+    assert_eq!(began.elapsed().as_secs(), 60);
+    eventually("nothing is left", || house.sessions() == 0).await;
+}
+
+/// A driver that hangs or panics in closing cannot keep a session for ever, nor its caller waiting.
+#[tokio::test]
+async fn closing_is_bounded_whatever_the_driver_does() {
+    for mood in [Mood::Hang, Mood::Panic, Mood::Fail] {
+        let (house, browser) = House::stubborn();
+        browser.closes(&[mood]);
+        let agent = house.agent("a");
+        agent.ok("start_browser", json!({"sessionId": "s"})).await;
+        let closing = agent.begin("close_session", json!({})).await;
+        eventually("it is written that it closes", || {
+            house.hub.look(|registry| registry.records().all(|session| session.phase == Phase::Closing))
+        })
+        .await;
+        house.on_disk().await;
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        closing.await.unwrap().unwrap();
+        assert!(began.elapsed() <= Duration::from_secs(5), "{mood:?}");
+        eventually("it is gone", || house.sessions() == 0).await;
+        tokio::time::resume();
+        agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    }
+}
+
+/// S3.25: a caller that gives up while its session opens.
+#[tokio::test]
+async fn an_abandoned_start_gives_its_seat_back() {
+    let (house, browser) = House::stubborn();
+    browser.opens(&[Mood::Wait]);
+    let agent = house.agent("a");
+    let opening = agent.begin("start_browser", json!({"sessionId": "s"})).await;
+    eventually("the browser was asked", || browser.asked() == 1).await;
+    opening.abort();
+    browser.let_go();
+    eventually("nothing is left", || house.sessions() == 0 && browser.open() == 0).await;
+}

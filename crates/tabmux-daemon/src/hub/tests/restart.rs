@@ -1,0 +1,152 @@
+//! A daemon that was killed and the next one on the same state directory.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use serde_json::{Value, json};
+use tabmux_core::{Code, Identity, Link, Phase, Seat, Session};
+
+use crate::hub::CallerOf;
+use crate::testing::{House, Mood, eventually};
+
+/// Everything that lasts, in the order of ids.
+fn records(house: &House) -> Vec<Session> {
+    house.hub.look(|registry| registry.records().cloned().collect())
+}
+
+/// S1.41
+#[tokio::test]
+async fn sessions_names_ids_tabs_and_currents_survive_a_kill() {
+    let house = House::new();
+    let agent = house.agent("a");
+    for name in ["x", "y"] {
+        agent.ok("start_browser", json!({"sessionId": name, "navigationUrl": format!("http://{name}.test/")})).await;
+    }
+    agent.ok("new_page", json!({"sessionId": "x", "url": "http://x2.test/"})).await;
+    agent.ok("select_page", json!({"sessionId": "x", "pageIdx": 0})).await;
+    agent.ok("set_current_session", json!({"sessionId": "x"})).await;
+    agent.thread("t").ok("set_current_session", json!({"sessionId": "y"})).await;
+    let next = house.killed_and_started_again().await;
+    assert_eq!(records(&next), records(&house));
+    assert_eq!(next.hub.look(|registry| registry.counts().orphaned), 2, "nobody is connected yet");
+    let back = next.agent("a");
+    let said = back.ok("evaluate", json!({"script": "location.href"})).await;
+    assert!(said.text.starts_with("\"http://x.test/\""), "{}", said.text);
+    assert!(back.thread("t").ok("evaluate", json!({"script": "location.href"})).await.text.starts_with("\"http://y.test/\""));
+    let pages = back.ok("list_pages", json!({})).await.structured.unwrap();
+    let urls: Vec<_> = pages["pages"].as_array().unwrap().iter().map(|page| (page["tabId"].clone(), page["url"].clone())).collect();
+    assert_eq!(urls, [(json!("t1"), json!("http://x.test/")), (json!("t2"), json!("http://x2.test/"))]);
+    assert_eq!(back.ok("new_page", json!({})).await.result["tabId"], "t3");
+}
+
+/// A dialog is answered beside the queue, also as the very first thing after a restart.
+#[tokio::test]
+async fn a_call_beside_the_queue_does_not_lose_the_tabs_of_a_former_daemon() {
+    let house = House::new();
+    house.agent("a").ok("navigate", json!({"url": "http://a.test/"})).await;
+    let next = house.killed_and_started_again().await;
+    let back = next.agent("a");
+    assert_eq!(back.fault("handle_dialog", json!({})).await.message, "No dialog is open.");
+    assert!(back.ok("evaluate", json!({"script": "location.href"})).await.text.starts_with("\"http://a.test/\""));
+}
+
+#[tokio::test]
+async fn what_was_half_opened_is_undone_and_what_was_half_closed_is_finished() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "closing"})).await;
+    browser.opens(&[Mood::Wait]);
+    browser.closes(&[Mood::Wait]);
+    let opening = agent.begin("start_browser", json!({"sessionId": "opening"})).await;
+    eventually("it opens", || browser.asked() == 2).await;
+    let closing = agent.begin("close_session", json!({"sessionId": "closing"})).await;
+    house.hub.reserve(&CallerOf::of(agent.client), Some("reserved"), Seat::Plain, None).unwrap();
+    house.on_disk().await;
+    let phases: Vec<Phase> = records(&house).iter().map(|session| session.phase).collect();
+    assert!([Phase::Opening, Phase::Closing, Phase::Reserved].iter().all(|phase| phases.contains(phase)), "{phases:?}");
+    let next = house.crashed_and_started_again();
+    eventually("only the reserved one is left", || records(&next).iter().all(|session| session.name == "reserved")).await;
+    assert_eq!(next.sessions(), 1);
+    let back = next.agent("a");
+    assert_eq!(back.code("read_text", json!({"sessionId": "closing"})).await, Code::SessionNotFound);
+    back.ok("start_browser", json!({"sessionId": "opening"})).await;
+    let third = next.killed_and_started_again().await;
+    let names: Vec<String> = records(&third).into_iter().map(|session| session.name).collect();
+    assert!(names.len() == 2 && names.contains(&"reserved".into()) && names.contains(&"opening".into()), "{names:?}");
+    browser.let_go();
+    browser.let_go();
+    drop((opening.await, closing.await));
+}
+
+#[tokio::test]
+async fn a_torn_last_line_costs_only_itself() {
+    let house = House::new();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x"})).await;
+    house.on_disk().await;
+    let path = house.dir.path().join("state/journal.jsonl");
+    OpenOptions::new().append(true).open(path).unwrap().write_all(b"{\"seq\":99,\"crc\":\"0000").unwrap();
+    let next = house.crashed_and_started_again();
+    assert_eq!(next.agent("a").eval("x", "1").await.unwrap(), "1");
+}
+
+/// After 2,000 records a snapshot takes their place; nothing is lost by that.
+#[tokio::test]
+async fn a_long_journal_becomes_a_snapshot_and_replays_to_the_same() {
+    let house = House::new();
+    house.keep_time();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x"})).await;
+    agent.ok("set_current_session", json!({"sessionId": "x"})).await;
+    house.hub.store.put_http("early", |record| record.holder = Some("main".into())).written().await.unwrap();
+    let state = house.dir.path().join("state");
+    for n in 0..2_100 {
+        agent.ok("navigate", json!({"url": format!("http://a.test/{n}")})).await;
+        if n % 100 == 0 {
+            house.on_disk().await;
+        }
+    }
+    eventually("there is a snapshot", || state.join("journal.snapshot").exists()).await;
+    agent.ok("start_browser", json!({"sessionId": "y"})).await;
+    house.on_disk().await;
+    let lines = std::fs::read_to_string(state.join("journal.jsonl")).unwrap().lines().count();
+    assert!(lines < 2_000, "{lines} lines are left");
+    let next = house.crashed_and_started_again();
+    assert_eq!(records(&next), records(&house));
+    assert!(next.hub.store.http_record("early").is_some());
+    let list = next.agent("a").ok("list_sessions", json!({})).await.structured.unwrap();
+    assert_eq!(list["currentSession"], "x");
+}
+
+/// FACTS §2: old-era HTTP ids survive, with what their clients said at `initialize`.
+#[tokio::test]
+async fn http_sessions_survive_a_kill_and_their_number_is_bounded() {
+    let house = House::new();
+    let put = |id: &str, value: Value| house.hub.store.put_http(id, |record| record.initialize = Some(value));
+    put("first", json!({"protocolVersion": "2025-11-25"})).written().await.unwrap();
+    put("second", json!({})).written().await.unwrap();
+    house.hub.store.drop_http("second").written().await.unwrap();
+    let next = house.killed_and_started_again().await;
+    let record = next.hub.store.http_record("first").unwrap();
+    assert_eq!(record.initialize, Some(json!({"protocolVersion": "2025-11-25"})));
+    assert!(next.hub.store.http_record("second").is_none());
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    for n in 0..5_000 {
+        next.hub.store.put_http(&format!("{n}"), |_| {}).written().await.unwrap();
+    }
+    assert_eq!(next.hub.store.http_records().len(), 4_096);
+    assert!(next.hub.store.http_record("first").is_none(), "the oldest are forgotten first");
+    assert!(next.hub.store.http_record("4999").is_some());
+    let last = next.killed_and_started_again().await;
+    assert!(last.hub.store.http_records().len() <= 4_097);
+}
+
+/// C7: sessions of callers without a connection are nobody's orphans after a restart.
+#[tokio::test]
+async fn a_token_holders_session_is_no_orphan_after_a_restart() {
+    let house = House::new();
+    let token = || Identity::Token("ci".into());
+    house.agent_as(token(), Link::None).ok("start_browser", json!({"sessionId": "x"})).await;
+    let next = house.killed_and_started_again().await;
+    assert_eq!(next.hub.look(|registry| registry.counts().orphaned), 0);
+    assert_eq!(next.agent_as(token(), Link::None).eval("x", "1").await.unwrap(), "1");
+}

@@ -1,0 +1,120 @@
+//! Tabs belong to one session, keep their ids, and are never taken for one another.
+
+use serde_json::json;
+use tabmux_core::Code;
+
+use crate::testing::{House, eventually};
+
+/// S1.21, S2.19
+#[tokio::test]
+async fn the_first_call_of_a_session_opens_its_tab_and_later_ones_use_it() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("close_page", json!({"pageIdx": 0})).await;
+    let said = agent.ok("read_text", json!({})).await;
+    assert_eq!(said.result["tabId"], "t2", "ids are not used again");
+    assert_eq!(agent.ok("read_text", json!({})).await.result["tabId"], "t2");
+}
+
+/// S1.22, S2.20, S2.36: a call's tab becomes current; what others focus does not matter.
+#[tokio::test]
+async fn a_named_tab_becomes_the_current_one() {
+    let house = House::new();
+    let (agent, other) = (house.agent("a"), house.agent("b"));
+    for (agent, host) in [(&agent, "a"), (&other, "b")] {
+        agent.ok("navigate", json!({"url": format!("http://{host}1.test/")})).await;
+        agent.ok("new_page", json!({"url": format!("http://{host}2.test/")})).await;
+    }
+    let href = |tab: Option<&str>| json!({"script": "location.href", "tabId": tab});
+    assert!(agent.ok("evaluate", href(None)).await.text.starts_with("\"http://a2.test/\""));
+    assert!(agent.ok("evaluate", href(Some("t1"))).await.text.starts_with("\"http://a1.test/\""));
+    other.ok("select_page", json!({"tabId": "t2"})).await;
+    assert!(agent.ok("evaluate", href(None)).await.text.starts_with("\"http://a1.test/\""), "t1 is current now");
+    assert!(other.ok("evaluate", href(None)).await.text.starts_with("\"http://b2.test/\""));
+    agent.ok("select_page", json!({"pageIdx": 1})).await;
+    assert!(agent.ok("evaluate", href(None)).await.text.starts_with("\"http://a2.test/\""));
+}
+
+/// S2.5: no handle reaches a tab of another session.
+#[tokio::test]
+async fn a_tab_is_in_one_session_only() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "one"})).await;
+    agent.ok("new_page", json!({"sessionId": "one"})).await;
+    agent.ok("start_browser", json!({"sessionId": "two"})).await;
+    assert_eq!(agent.code("read_text", json!({"sessionId": "two", "tabId": "t2"})).await, Code::TabNotFound);
+    assert_eq!(agent.code("select_page", json!({"sessionId": "two", "pageIdx": 1})).await, Code::TabNotFound);
+    assert_eq!(agent.code("close_page", json!({"sessionId": "two", "tabId": "t2"})).await, Code::TabNotFound);
+    let numbers: Vec<u64> =
+        house.hub.look(|registry| registry.records().flat_map(|session| session.tabs.values().map(|tab| tab.number.0)).collect());
+    assert_eq!(numbers.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{numbers:?}");
+}
+
+/// S1.24: a tab that closed itself is gone, never its neighbour; the next reply says so once.
+#[tokio::test]
+async fn a_tab_closed_by_its_page_answers_tab_gone_and_is_news() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    agent.ok("new_page", json!({"url": "http://b.test/"})).await;
+    let closes = agent.begin("evaluate", json!({"tabId": "t1", "script": "window.close()"})).await;
+    let queued = agent.begin("evaluate", json!({"tabId": "t1", "script": "location.href"})).await;
+    closes.await.unwrap().unwrap_err();
+    assert_eq!(queued.await.unwrap().unwrap_err().code, Code::TabGone);
+    let tabs = || house.hub.look(|registry| registry.records().next().map_or(0, |session| session.tabs.len()));
+    eventually("the tab is forgotten", || tabs() == 1).await;
+    assert_eq!(agent.code("read_text", json!({"tabId": "t1"})).await, Code::TabGone);
+    let said = agent.ok("evaluate", json!({"script": "location.href"})).await;
+    assert!(said.text.starts_with("Tab t1 was closed by the page or by a person.\n\"http://b.test/\""), "{}", said.text);
+    assert!(!agent.ok("read_text", json!({})).await.text.contains("was closed"));
+}
+
+/// A running call whose page goes ends with `tab_gone`.
+#[tokio::test]
+async fn a_call_whose_page_goes_away_ends_with_tab_gone() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let id = house.hub.look(|registry| registry.records().next().map(|session| session.id)).unwrap();
+    let page = house.hub.handle(id).unwrap().page(tabmux_core::TabId(1)).unwrap();
+    let running = agent.begin("evaluate", json!({"script": "hang()"})).await;
+    eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
+    drop(page.evaluate("window.close()").await);
+    assert_eq!(running.await.unwrap().unwrap_err().code, Code::TabGone);
+}
+
+/// News are bounded: the newest twenty are kept.
+#[tokio::test]
+async fn news_are_bounded() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    for _ in 0..25 {
+        agent.fault("evaluate", json!({"script": "crash()"})).await;
+        let id = house.hub.look(|registry| registry.records().next().map(|session| session.id)).unwrap();
+        let page = house.hub.handle(id).unwrap().page(tabmux_core::TabId(1)).unwrap();
+        page.navigate(tabmux_driver::Navigation::Reload).await.unwrap();
+    }
+    let mut crashes = 0;
+    while crashes == 0 {
+        crashes = agent.ok("evaluate", json!({"script": "1"})).await.text.matches("Tab t1 crashed").count();
+    }
+    assert!(crashes <= 20, "{crashes}");
+}
+
+/// S1.37: cookies, console and pages of one session are not another's.
+#[tokio::test]
+async fn nothing_of_one_session_shows_in_another() {
+    let house = House::new();
+    let (one, two) = (house.agent("a"), house.agent("b"));
+    for agent in [&one, &two] {
+        agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    }
+    one.eval("s", "document.cookie = \"token=secret123\"").await.unwrap();
+    one.eval("s", "log(\"mine\")").await.unwrap();
+    assert_eq!(two.eval("s", "document.cookie").await.unwrap(), "\"\"");
+    assert!(two.ok("console", json!({})).await.text.starts_with("Nothing was logged"));
+    assert!(one.ok("console", json!({})).await.text.starts_with("[log] mine"));
+}

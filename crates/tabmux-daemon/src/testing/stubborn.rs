@@ -1,0 +1,131 @@
+//! The fake browser with moods: contexts that hang, fail or panic when they open or close. It counts what is open.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use tabmux_driver::fake::FakeBrowser;
+use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Page, PageRecord, Result};
+use tokio::sync::Semaphore;
+
+/// What happens to one opening or closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Good,
+    Fail,
+    Panic,
+    /// Never ends, unless its future is dropped.
+    Hang,
+    /// Ends when `Stubborn::let_go` says so.
+    Wait,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stubborn {
+    fake: Arc<FakeBrowser>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    opening: Mutex<VecDeque<Mood>>,
+    closing: Mutex<VecDeque<Mood>>,
+    gate: Semaphore,
+    asked: AtomicUsize,
+    open: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct StubbornContext {
+    inner: Arc<dyn Context>,
+    shared: Arc<Shared>,
+}
+
+impl Stubborn {
+    pub(crate) fn new() -> Arc<Self> {
+        let shared = Shared {
+            opening: Mutex::default(),
+            closing: Mutex::default(),
+            gate: Semaphore::new(0),
+            asked: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+        };
+        Arc::new(Self { fake: FakeBrowser::new(), shared: Arc::new(shared) })
+    }
+
+    /// The moods of the next openings; good ones after that.
+    pub(crate) fn opens(&self, moods: &[Mood]) {
+        self.shared.opening.lock().unwrap().extend(moods);
+    }
+
+    pub(crate) fn closes(&self, moods: &[Mood]) {
+        self.shared.closing.lock().unwrap().extend(moods);
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.shared.gate.add_permits(1);
+    }
+
+    /// How many contexts were asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.shared.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many contexts are open.
+    pub(crate) fn open(&self) -> usize {
+        self.shared.open.load(Ordering::SeqCst)
+    }
+}
+
+impl Shared {
+    async fn feel(&self, moods: &Mutex<VecDeque<Mood>>) -> Result<()> {
+        let mood = moods.lock().unwrap().pop_front().unwrap_or(Mood::Good);
+        match mood {
+            Mood::Good => Ok(()),
+            Mood::Fail => Err(DriverError::BrowserGone("it is in a mood.".into())),
+            Mood::Panic => panic!("the driver has a defect"),
+            Mood::Hang => std::future::pending().await,
+            Mood::Wait => {
+                self.gate.acquire().await.unwrap().forget();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Browser for Stubborn {
+    fn info(&self) -> BrowserInfo {
+        self.fake.info()
+    }
+
+    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
+        self.shared.asked.fetch_add(1, Ordering::SeqCst);
+        self.shared.feel(&self.shared.opening).await?;
+        let inner = self.fake.open_context(spec).await?;
+        self.shared.open.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::new(StubbornContext { inner, shared: Arc::clone(&self.shared) }))
+    }
+
+    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+        self.fake.adopt_context(context, pages).await
+    }
+}
+
+#[async_trait]
+impl Context for StubbornContext {
+    fn handle(&self) -> &Handle {
+        self.inner.handle()
+    }
+
+    async fn open_page(&self) -> Result<Arc<dyn Page>> {
+        self.inner.open_page().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.shared.feel(&self.shared.closing).await?;
+        self.shared.open.fetch_sub(1, Ordering::SeqCst);
+        self.inner.close().await
+    }
+}
