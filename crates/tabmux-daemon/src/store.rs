@@ -82,8 +82,7 @@ impl Store {
             .into_iter()
             .filter_map(|current| Some((current.owner.parse().ok()?, current.agent.map(Into::into), current.session?.parse().ok()?)))
             .collect();
-        let store =
-            Self { journal, http: Mutex::new(lasting.http), behind: AtomicBool::new(false), snapshotting: AtomicBool::new(false) };
+        let store = Self { journal, http: Mutex::new(lasting.http), behind: AtomicBool::new(false), snapshotting: AtomicBool::new(false) };
         Ok((store, Remembered { sessions, currents }))
     }
 

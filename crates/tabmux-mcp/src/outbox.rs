@@ -53,7 +53,12 @@ pub(crate) struct Writer(JoinHandle<()>);
 /// Starts the writer of one peer.
 pub(crate) fn start<W: AsyncWrite + Unpin + Send + 'static>(target: W) -> (LineSender, Writer) {
     let (queue, lines) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared { backlog: AtomicUsize::new(0), taken: Notify::new(), unanswered: watch::Sender::new(0), lost: CancellationToken::new() });
+    let shared = Arc::new(Shared {
+        backlog: AtomicUsize::new(0),
+        taken: Notify::new(),
+        unanswered: watch::Sender::new(0),
+        lost: CancellationToken::new(),
+    });
     let writer = tokio::spawn(write_all(target, lines, shared.clone()));
     (LineSender { queue, shared }, Writer(writer))
 }

@@ -163,10 +163,10 @@ fn a_peer_that_never_reads_harms_only_itself() {
     let mut sleepers: Vec<_> = (0..4).map(|_| scene.door()).collect();
     for door in &mut sleepers {
         let session = door.ask(&json!({"type": "REGISTER", "id": "1"}))["sessionId"].clone();
-        // 40 × 1 MB of answers that nobody fetches, four times.
+        // 60 × 100 kB of answers that nobody fetches, four times; a socket holds two of them.
         let request =
-            json!({"type": "REQUEST", "id": "2", "sessionId": session, "action": "evaluate", "params": {"script": "\"x\".repeat(900000)"}});
-        let lines = format!("{request}\n").repeat(40);
+            json!({"type": "REQUEST", "id": "2", "sessionId": session, "action": "evaluate", "params": {"script": "\"x\".repeat(100000)"}});
+        let lines = format!("{request}\n").repeat(60);
         door.try_send_bytes(lines.as_bytes()).expect("a few kB fit the socket");
     }
     until("calls ran", SOON, || (scene.lab.status()["calls"]["total"].as_u64() >= Some(4)).then_some(()));

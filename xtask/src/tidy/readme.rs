@@ -1,5 +1,5 @@
 //! Every `make` and `cargo xtask` command the documents name exists. The `tabmux` commands they name are
-//! checked against the binary itself, in crates/tabmux/tests/command_line.rs.
+//! checked against the binary itself, in crates/tabmux/tests/cli.rs.
 
 use anyhow::Result;
 use clap::CommandFactory;

@@ -24,7 +24,11 @@ impl Registry {
     /// When the next thing is due.
     pub fn next_due(&self) -> Option<Millis> {
         let sessions = self.open_sessions().filter_map(|(_, live)| self.due(live).map(|(at, _)| at));
-        let exit = self.empty_since.filter(|_| !self.exiting && self.visits == 0).zip(self.rules.exit_when_empty_ms).map(|(since, limit)| since.plus(limit));
+        let exit = self
+            .empty_since
+            .filter(|_| !self.exiting && self.visits == 0)
+            .zip(self.rules.exit_when_empty_ms)
+            .map(|(since, limit)| since.plus(limit));
         sessions.chain(exit).min()
     }
 

@@ -15,7 +15,8 @@ const SHOWN: &str = "[sessionId: s, sessionType: browser]";
 /// S0.23, S0.24
 #[tokio::test]
 async fn the_session_is_said_when_it_was_picked_or_as_the_setting_wants() {
-    for (setting, picked, named) in [(SessionInfo::Auto, true, false), (SessionInfo::Always, true, true), (SessionInfo::Never, false, false)]
+    for (setting, picked, named) in
+        [(SessionInfo::Auto, true, false), (SessionInfo::Always, true, true), (SessionInfo::Never, false, false)]
     {
         let house = House::with(|settings| settings.session_info = setting);
         let agent = house.agent("a");
@@ -78,9 +79,7 @@ async fn every_call_is_logged_with_session_tool_and_outcome_and_without_its_argu
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let calls: Vec<&str> = text.lines().filter(|line| line.contains(": call ") || line.contains("tool=")).collect();
     assert_eq!(calls.len(), 3, "{text}");
-    for (line, tool, outcome) in
-        [(calls[0], "start_browser", "ok"), (calls[1], "evaluate", "ok"), (calls[2], "evaluate", "bad_argument")]
-    {
+    for (line, tool, outcome) in [(calls[0], "start_browser", "ok"), (calls[1], "evaluate", "ok"), (calls[2], "evaluate", "bad_argument")] {
         for part in [format!("tool=\"{tool}\""), "session=\"web\"".into(), format!("outcome=\"{outcome}\""), "client=c1".into()] {
             assert!(line.contains(&part), "{part} in {line}");
         }
