@@ -90,7 +90,7 @@ where
         transport.handshake = Handshake::Done;
         rejoined_peer(&handler, params)
     });
-    let handler = handler.on_connection(transport.sender.clone());
+    let handler = handler.on_connection(transport.sender.lost_token().clone());
     // rmcp cancels the token it is given when the connection ends, so it gets one of its own.
     let running = serve_directly_with_ct(handler, transport, peer, ct.child_token());
     if let Err(error) = running.waiting().await {
@@ -230,14 +230,8 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         let lost = self.sender.lost_token().clone();
         loop {
-            if let Some(message) = self.waiting.front() {
-                // rmcp gives each request a task of its own; calls of one peer must still begin in the order they came.
-                let call = matches!(message, ClientJsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)));
-                self.sender.all_begun().await;
-                if call {
-                    self.sender.hand_out_call();
-                }
-                return self.waiting.pop_front();
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
             }
             let line = tokio::select! {
                 () = lost.cancelled() => return None,

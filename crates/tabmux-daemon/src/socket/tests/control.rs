@@ -30,9 +30,21 @@ async fn the_operator_calls_lists_renames_and_kills() {
 async fn status_has_what_the_contract_names() {
     let street = Street::new();
     let status = street.cli().await.ask(json!({"id": 1, "do": "status"})).await["ok"].clone();
-    for key in
-        ["running", "version", "pid", "uptime_s", "socket", "listen", "extension", "browsers", "sessions", "clients", "calls", "counters", "memory_kb"]
-    {
+    for key in [
+        "running",
+        "version",
+        "pid",
+        "uptime_s",
+        "socket",
+        "listen",
+        "extension",
+        "browsers",
+        "sessions",
+        "clients",
+        "calls",
+        "counters",
+        "memory_kb",
+    ] {
         assert!(status.get(key).is_some(), "{key}: {status}");
     }
     assert_eq!((&status["listen"], &status["clients"]), (&json!(null), &json!(1)));
