@@ -52,8 +52,7 @@ fn plan(name: Name) -> Plan {
             "after_a_kill_every_clients_next_call_works",
             &[("TABMUX_SOAK_ROUNDS", "20"), ("TABMUX_SOAK_CLIENTS", "50")],
         ),
-        // 64 steps a history.
-        Name::Histories => ("tabmux-core", &[], "histories", &[("PROPTEST_CASES", "16000")]),
+        Name::Histories => ("tabmux-core", &["--test", "histories"], "", &[("TABMUX_HISTORY_STEPS", "1000000")]),
     }
 }
 

@@ -119,6 +119,7 @@ impl FromStr for Uuid {
 mod tests {
     use super::*;
 
+    /// S1.20, S3.34
     #[test]
     fn ids_print_with_their_prefix_and_read_back() {
         assert_eq!(SessionId(0x1f).to_string(), "sess_0000001f");
@@ -128,6 +129,13 @@ mod tests {
         let uuid = Uuid::from_random(0x1234_5678_9abc_def0_1234_5678_9abc_def0);
         assert_eq!(uuid.to_string(), "12345678-9abc-4ef0-9234-56789abcdef0");
         assert_eq!(uuid.to_string().parse(), Ok(uuid));
+        assert_eq!(format!("{uuid:?} {:?} {:?}", TabId(3), ClientId(4)), format!("{uuid} t3 c4"));
+    }
+
+    #[test]
+    fn random_bits_of_any_kind_make_a_version_4_uuid() {
+        assert_eq!(Uuid::from_random(u128::MAX).to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(Uuid::from_random(0).to_string(), "00000000-0000-4000-8000-000000000000");
     }
 
     #[test]

@@ -105,6 +105,7 @@ mod tests {
         scope
     }
 
+    /// S4.5, S4.15
     #[test]
     fn a_new_tab_in_a_foreign_window_is_misplaced_and_not_noted() {
         let mut scope = scope();
@@ -114,6 +115,7 @@ mod tests {
         assert_eq!(scope.places[&TabId(1)], OWN);
     }
 
+    /// S4.19
     #[test]
     fn a_tab_dragged_out_has_left_and_is_no_longer_listed_by_place() {
         let mut scope = scope();
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(scope.moved(TabId(1), OWN), Placement::Right);
     }
 
+    /// S4.2, S4.6, S4.18
     #[test]
     fn only_tabs_in_own_windows_are_visible_and_scoping_can_be_turned_off() {
         let mut scope = scope();
@@ -136,6 +139,7 @@ mod tests {
         assert_eq!(scope.moved(TabId(4), WindowId(7)), Placement::Right);
     }
 
+    /// S4.1, S4.17
     #[test]
     fn a_closed_window_takes_its_tabs_along_and_the_home_is_the_newest_left() {
         let mut scope = scope();
@@ -144,7 +148,7 @@ mod tests {
         scope.place_new(TabId(1), OWN);
         scope.place_new(TabId(2), WindowId(11));
         assert_eq!(scope.window_closed(WindowId(11)), [TabId(2)]);
-        assert_eq!((scope.home(), scope.places.len()), (Some(OWN), 1));
+        assert_eq!((scope.home(), &scope.places), (Some(OWN), &BTreeMap::from([(TabId(1), OWN)])));
         scope.forget(TabId(1));
         assert_eq!(scope.window_closed(OWN), []);
         assert_eq!(scope.home(), None);

@@ -26,7 +26,7 @@ pub enum DirError {
     NotADirectory { path: PathBuf },
     #[error("{} belongs to user {owner}, not to you (user {me}).", path.display())]
     Foreign { path: PathBuf, owner: u32, me: u32 },
-    #[error("{} has mode {mode:04o}, so other users can get in.", path.display())]
+    #[error("{} has mode {mode:04o}, so other users can put files there.", path.display())]
     TooOpen { path: PathBuf, mode: u32 },
     #[error("{} cannot be used: {source}.", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -66,7 +66,8 @@ pub fn prepare_private(dir: &Path) -> Result<(), DirError> {
     check_private(dir)
 }
 
-/// Trusts `dir` only if it is a real directory, the caller's own, and closed to everybody else.
+/// Trusts `dir` only if it is a real directory, the caller's own, and nobody else can write to it (C6). Others may
+/// be able to look in: what stands there is closed to them by its own mode.
 pub fn check_private(dir: &Path) -> Result<(), DirError> {
     let path = || dir.to_path_buf();
     let meta = std::fs::symlink_metadata(dir).map_err(|source| DirError::Io { path: path(), source })?;
@@ -81,7 +82,7 @@ pub fn check_private(dir: &Path) -> Result<(), DirError> {
     if meta.uid() != me {
         return Err(DirError::Foreign { path: path(), owner: meta.uid(), me });
     }
-    if mode & 0o077 != 0 {
+    if mode & 0o022 != 0 {
         return Err(DirError::TooOpen { path: path(), mode });
     }
     Ok(())
@@ -228,15 +229,18 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_others_can_enter_is_refused_with_its_mode_and_the_cure() {
+    fn a_directory_others_can_write_to_is_refused_with_its_mode_and_the_cure() {
         let home = tempfile::tempdir().unwrap();
-        for mode in [0o770, 0o755, 0o701, 0o777] {
+        for mode in [0o770, 0o720, 0o702, 0o777] {
             std::fs::set_permissions(home.path(), PermissionsExt::from_mode(mode)).unwrap();
             let error = prepare_private(home.path()).unwrap_err();
             assert!(error.to_string().contains(&format!("mode {mode:04o}")), "{error}");
             assert!(error.hint().contains("chmod 700"));
         }
-        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        for mode in [0o755, 0o700] {
+            std::fs::set_permissions(home.path(), PermissionsExt::from_mode(mode)).unwrap();
+            check_private(home.path()).unwrap();
+        }
         prepare_private(home.path()).unwrap();
     }
 

@@ -250,7 +250,7 @@ pub async fn a_living_context_is_found_again_with_its_pages(browser: Arc<dyn Bro
     assert_eq!(run(page, "document.cookie").await, json!("still=here"));
 }
 
-async fn soon<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("a driver answers in time")
 }
 

@@ -5,9 +5,11 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
+use futures::FutureExt;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -23,10 +25,9 @@ use serde_json::Map;
 use tabmux_core::{ClientId, Code, Fault};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::catalog::Catalog;
-use crate::outbox::LineSender;
+use crate::turn::Ticket;
 use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance};
 
 /// How many calls of one connection may be open at once. Each session's own queue is shorter.
@@ -47,19 +48,8 @@ pub struct Handler {
     caller: Caller,
     fixtures: Fixtures,
     open_calls: Arc<Semaphore>,
-    /// The line connection: says whether it is lost, as opposed to a call being cancelled, and hears which calls have begun.
-    connection: Option<LineSender>,
-}
-
-/// Tells the connection that a call has begun, or never will.
-struct Beginning(Option<LineSender>);
-
-impl Drop for Beginning {
-    fn drop(&mut self) {
-        if let Some(connection) = &self.0 {
-            connection.call_begun();
-        }
-    }
+    /// Set when the connection is lost, as opposed to a call being cancelled.
+    lost: CancellationToken,
 }
 
 /// Whether the MCP conformance suite's own tools, resources and prompts are there too. Tests only.
@@ -94,7 +84,7 @@ impl Handler {
 
     fn with_caller(dispatch: Arc<dyn Dispatch>, catalog: Catalog, caller: Caller) -> Self {
         let open_calls = Arc::new(Semaphore::new(MOST_OPEN_CALLS));
-        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, connection: None }
+        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, lost: CancellationToken::new() }
     }
 
     /// Lists only these tools on this endpoint (`--tools`). Every tool stays callable.
@@ -110,8 +100,8 @@ impl Handler {
         self
     }
 
-    pub(crate) fn on_connection(mut self, connection: LineSender) -> Self {
-        self.connection = Some(connection);
+    pub(crate) fn on_connection(mut self, lost: CancellationToken) -> Self {
+        self.lost = lost;
         self
     }
 
@@ -131,8 +121,13 @@ impl Handler {
         }
     }
 
-    /// Runs a call in a task of its own, so that a panic in it ends that call and not the answer.
-    async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>, beginning: Beginning) -> ToolAnswer {
+    /// Runs a call: first, in the order the calls came, as far as the hub decides at once; then to its end. A panic
+    /// in it ends that call and not the answer.
+    async fn run(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> ToolAnswer {
+        let mut turn = context.extensions.get::<Ticket>().and_then(Ticket::take);
+        if let Some(turn) = &mut turn {
+            turn.come().await;
+        }
         let Ok(permit) = self.open_calls.clone().try_acquire_owned() else {
             let message = format!("{MOST_OPEN_CALLS} calls of this client are already open.");
             return ToolAnswer {
@@ -140,33 +135,25 @@ impl Handler {
                 result: Map::new(),
             };
         };
-        let cancel = call.cancel.clone();
-        let tool = call.tool.clone();
-        let dispatch = self.dispatch.clone();
-        let running = async move {
-            let mut calling = dispatch.call(call);
-            // What is decided at once is decided by the first poll; then the next call of this peer may come.
-            let begun = std::future::poll_fn(|context| Poll::Ready(calling.as_mut().poll(context))).await;
-            drop(beginning);
-            let answer = match begun {
-                Poll::Ready(answer) => answer,
-                Poll::Pending => calling.await,
-            };
-            drop(permit);
-            answer
-        };
-        let mut task = tokio::spawn(running.in_current_span());
-        let ended = tokio::select! {
-            ended = &mut task => ended,
-            () = context.ct.cancelled() => {
-                if !self.connection.as_ref().is_some_and(|connection| connection.lost_token().is_cancelled()) {
-                    cancel.cancel();
+        let (cancel, tool) = (call.cancel.clone(), call.tool.clone());
+        let mut running = std::pin::pin!(AssertUnwindSafe(self.dispatch.call(call)).catch_unwind());
+        let begun = futures::poll!(&mut running);
+        drop(turn);
+        let ended = match begun {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => tokio::select! {
+                ended = &mut running => ended,
+                () = context.ct.cancelled() => {
+                    if !self.lost.is_cancelled() {
+                        cancel.cancel();
+                    }
+                    running.await
                 }
-                task.await
-            }
+            },
         };
-        ended.unwrap_or_else(|error| {
-            tracing::error!(%tool, %error, "a call panicked");
+        drop(permit);
+        ended.unwrap_or_else(|_| {
+            // The panic itself is in the log.
             let fault =
                 Fault::new(Code::Internal, format!("{tool} ended in a defect of tabmux."), "Look into `tabmux logs`; other calls go on.");
             ToolAnswer { outcome: Err(fault), result: Map::new() }
@@ -218,10 +205,8 @@ impl ServerHandler for Handler {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-        let beginning = Beginning(self.connection.clone());
         if self.catalog.get(&request.name).is_none() {
             if self.serves_fixtures() && conformance::has_tool(&request.name) {
-                drop(beginning);
                 return conformance::call_tool(request, context).await;
             }
             return Err(self.catalog.unknown(&request.name));
@@ -234,7 +219,7 @@ impl ServerHandler for Handler {
             args: request.arguments.unwrap_or_default(),
             cancel: CancellationToken::new(),
         };
-        Ok(answer::to_result(self.run(call, &context, beginning).await).into())
+        Ok(answer::to_result(self.run(call, &context).await).into())
     }
 
     async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {

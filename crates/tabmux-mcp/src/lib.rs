@@ -19,6 +19,7 @@ mod http;
 mod lines;
 mod message;
 mod outbox;
+mod turn;
 
 pub use catalog::{Catalog, ToolListing};
 pub use handler::{Fixtures, Handler};

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Handler;
 use crate::message::{self, INVALID_REQUEST, Refusal};
 use crate::outbox::{self, LineSender, Lost, Writer};
+use crate::turn::Turns;
 
 /// How many messages one JSON-RPC batch may hold (revision 2025-03-26 had batches).
 const LARGEST_BATCH: usize = 256;
@@ -34,6 +35,7 @@ pub struct LineTransport<R> {
     /// Read, not yet handed out: the rest of a batch.
     waiting: VecDeque<ClientJsonRpcMessage>,
     ids: OpenRequests,
+    turns: Turns,
     handshake: Handshake,
 }
 
@@ -61,8 +63,16 @@ where
     let (sender, writer) = outbox::start(writer);
     let limit = tabmux_wire::MAX_FRAME_BYTES;
     let ids = OpenRequests::default();
-    let transport =
-        LineTransport { lines, limit, sender: sender.clone(), writer, waiting: VecDeque::new(), ids, handshake: Handshake::Awaited };
+    let transport = LineTransport {
+        lines,
+        limit,
+        sender: sender.clone(),
+        writer,
+        waiting: VecDeque::new(),
+        ids,
+        turns: Turns::default(),
+        handshake: Handshake::Awaited,
+    };
     (transport, sender)
 }
 
@@ -80,7 +90,7 @@ where
         transport.handshake = Handshake::Done;
         rejoined_peer(&handler, params)
     });
-    let handler = handler.on_connection(transport.sender.clone());
+    let handler = handler.on_connection(transport.sender.lost_token().clone());
     // rmcp cancels the token it is given when the connection ends, so it gets one of its own.
     let running = serve_directly_with_ct(handler, transport, peer, ct.child_token());
     if let Err(error) = running.waiting().await {
@@ -151,6 +161,9 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
         match message {
             ClientJsonRpcMessage::Request(mut request) => {
                 self.check_handshake(&request.request, &request.id)?;
+                if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                    call.extensions.insert(self.turns.next());
+                }
                 request.id = self.ids.admit(request.id);
                 self.sender.set_unanswered(self.ids.open.len());
                 Ok(Some(ClientJsonRpcMessage::Request(request)))
@@ -217,14 +230,8 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         let lost = self.sender.lost_token().clone();
         loop {
-            if let Some(message) = self.waiting.front() {
-                // rmcp gives each request a task of its own; calls of one peer must still begin in the order they came.
-                let call = matches!(message, ClientJsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)));
-                self.sender.all_begun().await;
-                if call {
-                    self.sender.hand_out_call();
-                }
-                return self.waiting.pop_front();
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
             }
             let line = tokio::select! {
                 () = lost.cancelled() => return None,
@@ -244,5 +251,26 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
         self.writer.finish(&self.sender).await;
         self.sender.lost_token().cancel();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_request_once_it_is_answered_or_cancelled() {
+        let (mut transport, _sender) = open_lines(LineReader::new(&b""[..], 100), tokio::io::sink());
+        for id in [1, 2] {
+            transport.take_message(json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        }
+        assert_eq!(transport.ids.open.len(), 2);
+        transport.take_message(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }));
+        assert_eq!(transport.ids.open.len(), 1);
+        let Some(ClientJsonRpcMessage::Request(ping)) = transport.waiting.remove(1) else { panic!("{:?}", transport.waiting) };
+        let pong: ServerJsonRpcMessage = serde_json::from_value(json!({ "jsonrpc": "2.0", "id": ping.id, "result": {} })).unwrap();
+        transport.send(pong).await.unwrap();
+        assert!(transport.ids.open.is_empty());
     }
 }

@@ -11,15 +11,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// While more than this waits, nothing more is read from the peer.
-pub(crate) const BACKLOG_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const BACKLOG_BYTES: usize = 2 * 1024 * 1024;
 /// Calls that already run may still answer, but with this much unread the peer is closed.
 pub(crate) const LARGEST_BACKLOG_BYTES: usize = 64 * 1024 * 1024;
 /// A peer that takes nothing for this long while the backlog is full is closed.
 const STALL: Duration = Duration::from_secs(60);
 /// How long the last lines may take when a connection ends.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a call may take to begin before the next one is handed out regardless.
-const BEGINNING: Duration = Duration::from_secs(1);
 
 /// The peer is gone; the line was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,8 +35,6 @@ pub struct LineSender {
 struct Shared {
     backlog: AtomicUsize,
     taken: Notify,
-    /// The peer's calls that were handed out and have not begun.
-    unbegun: watch::Sender<usize>,
     /// The peer's requests that have not been answered.
     unanswered: watch::Sender<usize>,
     lost: CancellationToken,
@@ -60,7 +56,6 @@ pub(crate) fn start<W: AsyncWrite + Unpin + Send + 'static>(target: W) -> (LineS
     let shared = Arc::new(Shared {
         backlog: AtomicUsize::new(0),
         taken: Notify::new(),
-        unbegun: watch::Sender::new(0),
         unanswered: watch::Sender::new(0),
         lost: CancellationToken::new(),
     });
@@ -94,22 +89,6 @@ impl LineSender {
 
     pub(crate) fn set_unanswered(&self, unanswered: usize) {
         self.shared.unanswered.send_replace(unanswered);
-    }
-
-    /// A call is handed out; the next one waits until it has begun.
-    pub(crate) fn hand_out_call(&self) {
-        self.shared.unbegun.send_modify(|unbegun| *unbegun += 1);
-    }
-
-    /// A call that was handed out has begun, or will not.
-    pub(crate) fn call_begun(&self) {
-        self.shared.unbegun.send_modify(|unbegun| *unbegun = unbegun.saturating_sub(1));
-    }
-
-    /// Waits until every call that was handed out has begun; bounded, so that none can hold up its peer for ever.
-    pub(crate) async fn all_begun(&self) {
-        let mut unbegun = self.shared.unbegun.subscribe();
-        drop(tokio::time::timeout(BEGINNING, unbegun.wait_for(|unbegun| *unbegun == 0)).await);
     }
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {

@@ -171,6 +171,25 @@ async fn the_new_era_is_served_without_a_session_and_an_old_id_does_not_matter()
 }
 
 #[tokio::test]
+async fn a_long_call_of_the_new_era_delays_no_session_that_comes_back() {
+    let (dispatch, mut seen) = acting();
+    let store = Arc::new(Kept::default());
+    let id = open_session(&door(dispatch.clone(), &store)).await;
+    let restarted = door(dispatch.clone(), &store);
+    let mut long = new_era_post(call(1, "wait", &json!({})));
+    long.headers_mut().insert("mcp-session-id", "stale".parse().unwrap());
+    let running = tokio::spawn({
+        let door = restarted.clone();
+        async move { message_of(door.handle(long).await).await }
+    });
+    assert_eq!(soon(seen.recv()).await, Some(Seen::Started));
+    let reply = message_of(soon(restarted.handle(post(&[("mcp-session-id", &id)], &call(2, "echo", &json!({}))))).await).await;
+    assert_eq!(text_of(&reply), "{}");
+    dispatch.go.notify_one();
+    assert_eq!(text_of(&soon(running).await.unwrap()), "waited");
+}
+
+#[tokio::test]
 async fn in_the_new_era_a_dropped_connection_cancels_the_call() {
     let (dispatch, mut seen) = acting();
     let door = door(dispatch, &Arc::default());

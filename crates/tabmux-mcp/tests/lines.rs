@@ -141,6 +141,17 @@ async fn a_rejoined_peer_is_served_without_a_handshake() {
     assert_eq!(reply["result"].get("resultType"), None, "an old-era peer gets the old shape");
 }
 
+/// The new revision has no handshake and no `ping`; who initialises with it gets the newest that has.
+#[tokio::test]
+async fn who_initialises_with_the_new_revision_is_served_as_agreed() {
+    let mut fresh = Client::new(acting().0);
+    assert_eq!(fresh.ask(&initialize(1, "2026-07-28")).await["result"]["protocolVersion"], "2025-11-25");
+    let rejoined = Client::serve(Handler::new(acting().0, catalog(), ClientId(3)), Some(initialize_params("2026-07-28")));
+    for mut client in [fresh, rejoined] {
+        assert_eq!(client.ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" })).await["result"], json!({}));
+    }
+}
+
 #[tokio::test]
 async fn hostile_lines_are_answered_and_the_connection_goes_on() {
     let mut client = Client::initialized(acting().0).await;
@@ -284,6 +295,7 @@ async fn a_lost_peer_is_noticed_at_once_and_its_running_call_finishes() {
     assert_eq!(soon(seen.recv()).await, Some(Seen::Finished));
     assert_eq!(text_of(&client.next().await), "waited", "who closed only its writing end still reads the answer");
     soon(client.serving).await.unwrap();
+    assert!(!client.ct.is_cancelled(), "the daemon's token is not this connection's to cancel");
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,7 @@ pub struct Welcome {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GoodbyeLine {
     pub tabmux: u32,
-    /// `stop`, `empty` or `upgrade`.
+    /// `stop`; `empty`: nothing was left to serve, and what came since was not begun; or `upgrade`.
     pub goodbye: String,
 }
 

@@ -55,7 +55,10 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::Attach { .. }) => {
             Err(not_built("attach", "See what a session does with `tabmux ls` and `tabmux call list_pages -t NAME`."))
         }
-        Some(Command::Call { tool, pairs, args, at }) => call::run(&config, form, tool, arguments::gather(&pairs, args.as_deref())?, at),
+        Some(Command::Call { tool, pairs, args, at }) => {
+            let args = arguments::gather(&tool, &pairs, args.as_deref())?;
+            call::run(&config, form, tool, args, at)
+        }
         Some(Command::Short(short)) => call::short(&config, form, short),
         Some(Command::Tools { cost }) => tools::run(form, cost),
         Some(Command::Token(token)) => token::run(&config, form, token),

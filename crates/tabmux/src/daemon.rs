@@ -5,7 +5,6 @@ mod log;
 
 use std::io::Write;
 
-use tabmux_core::Fault;
 use tabmux_daemon::Ready;
 use tabmux_wire::VERSION;
 use tabmux_wire::control::WireFault;
@@ -34,7 +33,7 @@ fn run(config: Config) -> Outcome {
     let ready = |ready: Ready| report(&Report { tabmux: VERSION, ready: Some(ReadyReport { listen: ready.listen }), error: None });
     let ended = runtime.block_on(tabmux_daemon::run(config.settings, ready));
     runtime.shutdown_background();
-    let exit = ended.map_err(|error| Failure { exit: Exit::Unavailable, fault: Fault::from(error) })?;
+    let exit = ended.map_err(|fault| Failure { exit: Exit::Unavailable, fault })?;
     tracing::info!(?exit, "the daemon ended");
     Ok(())
 }

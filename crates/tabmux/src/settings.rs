@@ -61,8 +61,6 @@ pub(crate) struct Config {
     pub(crate) log: String,
     /// `TABMUX_TOKEN`: the capability this command line acts with; without it, it is the operator.
     pub(crate) token: Option<String>,
-    /// `TABMUX_SESSION`
-    pub(crate) session: Option<String>,
     pub(crate) env: Environment,
 }
 
@@ -119,7 +117,6 @@ impl Config {
             headless: layers.read("headless", true, TRUTH, truth)?,
             log: layers.read("log", "info".into(), "a log filter such as info, debug or tabmux_daemon=debug", log_filter)?,
             token: env.get("TABMUX_TOKEN").map(Into::into),
-            session: env.get("TABMUX_SESSION").map(Into::into),
             env,
         })
     }

@@ -143,12 +143,12 @@ impl Shim {
         self.join();
         loop {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
-                Event::FromClient(Ok(Line::Whole(line))) => self.from_client(line),
+                Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
                 Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
                     let id = glimpse::id_in_edges(&head, &tail).unwrap_or(Value::Null);
                     self.down.push_line(answer::too_long(&id, bytes));
                 }
-                Event::FromDaemon(Ok(Line::Whole(line))) => self.from_daemon(line),
+                Event::FromDaemon(Ok(Line::Whole(line))) => self.daemon_said(line),
                 Event::FromDaemon(Ok(Line::TooLong { bytes, head, tail })) => {
                     if let Some(id) = glimpse::id_in_edges(&head, &tail) {
                         self.ledger.settle(&id);
@@ -216,7 +216,7 @@ impl Shim {
         }
     }
 
-    fn from_client(&mut self, mut line: Vec<u8>) {
+    fn client_said(&mut self, mut line: Vec<u8>) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -242,7 +242,7 @@ impl Shim {
         }
     }
 
-    fn from_daemon(&mut self, mut line: Vec<u8>) {
+    fn daemon_said(&mut self, mut line: Vec<u8>) {
         if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
             return self.daemon_left(&line);
         }
@@ -273,8 +273,12 @@ impl Shim {
     fn daemon_left(&mut self, line: &[u8]) {
         let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_slice(line) else { return };
         let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
-        // After an upgrade a new daemon stands ready with the same sessions.
-        let parting = if goodbye == "upgrade" { Parting::Crash { read_only_tools: &connection.read_only_tools } } else { Parting::Goodbye };
+        let parting = match goodbye.as_str() {
+            // A new daemon stands ready with the same sessions.
+            "upgrade" => Parting::Crash { read_only_tools: &connection.read_only_tools },
+            "empty" => Parting::Empty,
+            _ => Parting::Goodbye,
+        };
         self.settle_all(parting);
         self.short_lives = 0;
         if !self.up.is_empty() || goodbye == "upgrade" {
@@ -324,6 +328,3 @@ impl Connection {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -82,7 +82,7 @@ fn a_late_call_answers_timeout_and_does_not_hold_up_the_queue() {
     let next = client.start_call("evaluate", &json!({"sessionId": "one", "script": "\"fine\""}));
     let timeout = client.finish_call(&late, SOON);
     assert_eq!(timeout.code(), "timeout", "{timeout:?}");
-    assert!(timeout.text().contains("one"), "the error names its session: {timeout:?}");
+    assert_eq!(timeout.result()["sessionId"], "one", "the error names its session");
     assert!(client.finish_call(&wrong, SOON).failed());
     assert_eq!(client.finish_call(&panics, SOON).code(), "internal");
     assert!(client.finish_call(&next, SOON).text().contains("fine"));
@@ -96,8 +96,8 @@ fn ten_thousand_requests_to_one_session_meet_a_bound_and_nobody_else_notices() {
     let (flooder, other) = (lab.ready_client(), lab.ready_client());
     flooder.ok("start_browser", &json!({"sessionId": "full"}));
     other.ok("start_browser", &json!({"sessionId": "calm"}));
-    let sleeping = flooder.start_call("evaluate", &json!({"sessionId": "full", "script": "sleep(15000)", "timeout": 60000}));
-    let request = json!({"name": "evaluate", "arguments": {"sessionId": "full", "script": "\"served\"", "timeout": 60000}});
+    let sleeping = flooder.start_call("evaluate", &json!({"sessionId": "full", "script": "sleep(50000)", "timeout": 120000}));
+    let request = json!({"name": "evaluate", "arguments": {"sessionId": "full", "script": "\"served\"", "timeout": 120000}});
     let worst = std::thread::scope(|scope| {
         scope.spawn(|| (0..FLOOD).for_each(|n| flooder.send_as(&json!(format!("f{n}")), "tools/call", &request)));
         let timed = |_| {
@@ -109,17 +109,17 @@ fn ten_thousand_requests_to_one_session_meet_a_bound_and_nobody_else_notices() {
     });
     println!("the slowest call beside the flood took {worst:?}");
     assert!(worst < Duration::from_secs(3), "{worst:?}");
-    let began = Instant::now();
+    // What the queue took waits for the sleeper; all else has its answer before anything else happens.
+    flooder.take_in_until_quiet(Duration::from_secs(2));
     let mut accepted = Vec::new();
     for n in 0..FLOOD {
-        // What the queue took waits for the sleeper; all else has its answer now.
-        match flooder.try_reply(&json!(format!("f{n}")), if accepted.len() < 70 { Duration::from_millis(300) } else { SOON }) {
+        match flooder.try_reply(&json!(format!("f{n}")), Duration::ZERO) {
             Ok(reply) => assert_eq!(support::Reply(reply.clone()).code(), "queue_full", "{reply}"),
             Err(_) => accepted.push(n),
         }
     }
-    println!("{} of {FLOOD} were queued; the others knew within {:?}", accepted.len(), began.elapsed());
-    assert!((1..=70).contains(&accepted.len()), "the bound is 64, but {} were taken", accepted.len());
+    println!("{} of {FLOOD} were queued; the others knew at once", accepted.len());
+    assert!((1..=64).contains(&accepted.len()), "the bound is 64, but {} were taken", accepted.len());
     flooder.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": sleeping}}));
     for n in accepted {
         let reply = flooder.finish_call(&json!(format!("f{n}")), SOON);

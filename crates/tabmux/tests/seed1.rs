@@ -35,12 +35,13 @@ fn active(lab: &Lab) -> u64 {
 
 /// S1.13, S1.14, S1.20
 #[test]
-fn register_gives_a_session_id_and_makes_nothing_yet() {
+fn register_reserves_a_session_id_and_opens_nothing_yet() {
     let (lab, mut door) = lab_and_door();
     let session = register(&mut door);
     let hex = session.strip_prefix("sess_").unwrap_or_else(|| panic!("{session}"));
     assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
-    assert_eq!(active(&lab), 0, "the first request makes the session");
+    let listed = lab.run(&["ls", "--all", "--json"]).json().to_string();
+    assert!(listed.contains("\"tabs\":0"), "the first request opens the tab: {listed}");
     let other = register(&mut Door::open(&lab.socket()));
     assert_ne!(session, other);
 }

@@ -236,7 +236,7 @@ fn pages_are_counted_within_the_session_and_no_other_can_be_reached() {
     a.ok("evaluate", &json!({"tabId": "t2", "script": "1"}));
     assert_eq!(pages(&a)[1]["current"], json!(true), "a tab named by its owner becomes current");
     a.ok("close_page", &json!({"tabId": "t1"}));
-    a.fails("select_page", &json!({"tabId": "t1"}), "tab_not_found");
+    a.fails("select_page", &json!({"tabId": "t1"}), "tab_gone");
     a.ok("new_page", &json!({}));
     let ids: Vec<_> = pages(&a).iter().map(|page| page["tabId"].clone()).collect();
     assert_eq!(ids, [json!("t2"), json!("t3")], "tab ids are never used again");

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
+use tokio::time::{pause, resume};
 
 use super::*;
 use crate::testing::eventually;
@@ -143,8 +144,10 @@ async fn a_daemon_with_a_session_stays() {
     let daemon = start(|settings| settings.clocks.exit_when_empty = Some(Duration::from_millis(300))).await;
     let mut cli = daemon.cli().await;
     assert!(cli.ask(json!({"id": 1, "do": "call", "tool": "start_browser"})).await.get("ok").is_some());
+    pause();
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(!daemon.task.is_finished());
+    resume();
     cli.ask(json!({"id": 2, "do": "call", "tool": "close_session"})).await;
     assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Empty);
     assert!(cli.read().await.is_none(), "who is still connected sees the end");
@@ -156,9 +159,9 @@ async fn a_socket_that_somebody_removed_is_put_back() {
     let daemon = start(|_| {}).await;
     let socket = daemon.settings.paths.socket.clone();
     std::fs::remove_file(&socket).unwrap();
-    tokio::time::pause();
+    pause();
     tokio::time::sleep(SOCKET_WATCH * 2).await;
-    tokio::time::resume();
+    resume();
     eventually("it is back", || socket.exists()).await;
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     daemon.stop().await;

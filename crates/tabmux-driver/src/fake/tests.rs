@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::*;
+use crate::contract::soon;
 use crate::{DialogAnswer, Navigation, PageEvent};
 
 crate::contract_tests!((FakeBrowser::new() as Arc<dyn Browser>, "http://site.test".to_owned()));
@@ -51,9 +52,9 @@ async fn a_crashed_page_stays_crashed_until_it_is_navigated() {
     let page = page().await;
     page.navigate(Navigation::To("http://a.test/")).await.unwrap();
     let mut events = page.events();
-    let (hung, crashed) = tokio::join!(page.evaluate("hang()"), page.evaluate("crash()"));
+    let (hung, crashed) = soon(async { tokio::join!(page.evaluate("hang()"), page.evaluate("crash()")) }).await;
     assert_eq!((hung, crashed), (Err(DriverError::PageCrashed), Err(DriverError::PageCrashed)));
-    assert_eq!(events.recv().await, Some(PageEvent::Crashed));
+    assert_eq!(soon(events.recv()).await, Some(PageEvent::Crashed));
     assert_eq!(page.evaluate("1").await, Err(DriverError::PageCrashed));
     assert_eq!(page.text().await, Err(DriverError::PageCrashed));
     page.navigate(Navigation::Reload).await.unwrap();
@@ -65,7 +66,7 @@ async fn a_page_that_closes_itself_says_so_once() {
     let page = page().await;
     let mut events = page.events();
     assert_eq!(page.evaluate("window.close()").await, Ok(json!(null)));
-    assert_eq!((events.recv().await, events.recv().await), (Some(PageEvent::Closed), None));
+    assert_eq!((soon(events.recv()).await, soon(events.recv()).await), (Some(PageEvent::Closed), None));
     assert_eq!(page.evaluate("1").await, Err(DriverError::PageGone));
 }
 
@@ -81,7 +82,7 @@ async fn a_panic_in_a_script_leaves_the_page_usable() {
 #[tokio::test]
 async fn a_script_ends_when_its_page_is_navigated_away() {
     let page = page().await;
-    let (ended, _) = tokio::join!(page.evaluate("hang()"), page.navigate(Navigation::To("http://a.test/")));
+    let (ended, _) = soon(async { tokio::join!(page.evaluate("hang()"), page.navigate(Navigation::To("http://a.test/"))) }).await;
     assert!(matches!(ended, Err(DriverError::ScriptFailed(text)) if text.contains("navigated")));
 }
 

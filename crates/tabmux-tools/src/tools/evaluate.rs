@@ -56,6 +56,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Value>(text(&reply)).unwrap(), value);
             assert!(!text(&reply).contains('\u{202e}'));
         }
+        assert!(pages.moved().is_empty(), "no script here left its page");
     }
 
     #[tokio::test]

@@ -6,8 +6,8 @@ use crate::failure::{Failure, Outcome};
 
 const HINT: &str = "Write key=value, key:='JSON', or --args '{\"key\": …}'.";
 
-/// Pairs win over `--args`.
-pub(super) fn gather(pairs: &[String], object: Option<&str>) -> Outcome<Map<String, Value>> {
+/// Pairs win over `--args`. What the tool wants as a text stays one, even where it reads as JSON.
+pub(super) fn gather(tool: &str, pairs: &[String], object: Option<&str>) -> Outcome<Map<String, Value>> {
     let mut args = match object.map(|text| tabmux_wire::strict::parse(text.as_bytes())) {
         None => Map::new(),
         Some(Ok(Value::Object(args))) => args,
@@ -16,7 +16,7 @@ pub(super) fn gather(pairs: &[String], object: Option<&str>) -> Outcome<Map<Stri
     };
     let mut given = std::collections::HashSet::new();
     for pair in pairs {
-        let (key, value) = parse(pair)?;
+        let (key, value) = parse(tool, pair)?;
         if !given.insert(key.clone()) {
             return Err(Failure::usage(format!("The argument {key:?} is given twice."), HINT));
         }
@@ -25,7 +25,11 @@ pub(super) fn gather(pairs: &[String], object: Option<&str>) -> Outcome<Map<Stri
     Ok(args)
 }
 
-fn parse(pair: &str) -> Outcome<(String, Value)> {
+fn wants_text(tool: &str, key: &str) -> bool {
+    tabmux_tools::find(tool).is_some_and(|tool| tabmux_tools::schema(tool)["properties"][key]["type"] == "string")
+}
+
+fn parse(tool: &str, pair: &str) -> Outcome<(String, Value)> {
     let Some((key, value)) = pair.split_once('=') else {
         return Err(Failure::usage(format!("{pair:?} is not key=value."), HINT));
     };
@@ -34,6 +38,7 @@ fn parse(pair: &str) -> Outcome<(String, Value)> {
             let json = tabmux_wire::strict::parse(value.as_bytes());
             (key, json.map_err(|fault| Failure::usage(format!("{pair:?}: {}", fault.message), HINT))?)
         }
+        None if wants_text(tool, key) => (key, Value::String(value.into())),
         // What is not JSON is what it looks like: a text.
         None => (key, serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.into()))),
     };
@@ -51,13 +56,19 @@ mod tests {
 
     fn args(pairs: &[&str], object: Option<&str>) -> Outcome<Value> {
         let pairs: Vec<String> = pairs.iter().map(ToString::to_string).collect();
-        gather(&pairs, object).map(Value::Object)
+        gather("", &pairs, object).map(Value::Object)
     }
 
     #[test]
     fn a_value_is_json_where_it_is_json_and_text_where_it_is_not() {
         let read = args(&["url=https://a.test/?x=1", "n=5", "on=true", "s=\"5\"", "list:=[1,{}]", "empty="], None).unwrap();
         assert_eq!(read, json!({"url": "https://a.test/?x=1", "n": 5, "on": true, "s": "5", "list": [1, {}], "empty": ""}));
+    }
+
+    #[test]
+    fn what_the_tool_wants_as_a_text_stays_one() {
+        let args = gather("evaluate", &["script=1".to_owned(), "timeout=5".to_owned()], None).unwrap();
+        assert_eq!(Value::Object(args), json!({"script": "1", "timeout": 5}));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! `tabmux call` and its short forms: one tool call, one result on standard output.
 
-use serde_json::{Map, Value, json};
-use tabmux_core::{Code, Fault};
-use tabmux_wire::control::{Ask, WireFault};
+use serde_json::{Map, Value};
+use tabmux_wire::control::Ask;
 
 use crate::cli::{At, Short};
 use crate::control::Control;
@@ -15,13 +14,9 @@ pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, V
     output::report(form, &reply, || text_of(&reply))
 }
 
-/// Makes a call; a tool's own failure is a failure of the command.
+/// Makes a call: `{content, result, structured}`, or the tool's own failure.
 pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> Outcome<Value> {
-    let reply = Control::open_or_start(config)?.ask(Ask::Call { tool, args })?;
-    if reply["isError"] == json!(true) {
-        return Err(error_of(&reply).into());
-    }
-    Ok(reply)
+    Control::open_or_start(config)?.ask(Ask::Call { tool, args })
 }
 
 pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
@@ -75,31 +70,15 @@ pub(super) fn text_of(reply: &Value) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-fn error_of(reply: &Value) -> Fault {
-    let meta = serde_json::from_value::<WireFault>(reply["_meta"]["tabmux/error"].clone());
-    meta.map_or_else(|_| Fault::new(Code::Internal, text_of(reply), ""), Into::into)
-}
-
-/// What a reply says to programs.
-pub(super) fn result_of(reply: &Value) -> &Value {
-    &reply["_meta"]["tabmux/result"]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_reply_reads_as_its_texts_and_pictures_are_only_named() {
         let reply = json!({"content": [{"type": "text", "text": "one"}, {"type": "image", "mimeType": "image/png", "data": "aaaa"}]});
         assert_eq!(text_of(&reply), "one\n[image/png, 4 bytes as base64; --json shows it]");
-    }
-
-    #[test]
-    fn a_failed_reply_becomes_the_fault_it_carries() {
-        let fault = Fault::new(Code::StaleRef, "Old.", "Look again.");
-        let reply = json!({"isError": true, "_meta": {"tabmux/error": WireFault::from(&fault)}});
-        assert_eq!(error_of(&reply), fault);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_wire::control::Ask;
 
-use super::call::{call, result_of};
+use super::call::call;
 use super::format::{fill, show};
 use crate::cli::{Ls, Make};
 use crate::control::Control;
@@ -55,7 +55,7 @@ pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Ma
     let given = [("sessionId", session), ("isolation", make.isolation), ("from", make.from), ("navigationUrl", url)];
     let args: Map<String, Value> = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
     let reply = call(config, "start_browser".into(), args)?;
-    output::report(form, &reply, || show(&result_of(&reply)["sessionId"]))
+    output::report(form, &reply, || show(&reply["result"]["sessionId"]))
 }
 
 /// The operator looks among everybody's sessions, because that is whom `kill-session` reaches; a capability among its own.

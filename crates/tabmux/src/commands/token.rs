@@ -23,7 +23,7 @@ pub(super) fn run(config: &Config, form: Form, token: Token) -> Outcome {
         Token::Ls => {
             let answer = control.ask(Ask::TokenList)?;
             let tokens = answer["tokens"].as_array().map_or(&[][..], Vec::as_slice);
-            let row = |token: &Value| ["name", "created"].map(|member| show(&token[member]));
+            let row = |token: &Value| ["name", "created_at"].map(|member| show(&token[member]));
             let rows: Vec<_> = tokens.iter().map(row).collect();
             output::report(form, &answer, || output::table(["NAME", "CREATED"], &rows))
         }

@@ -190,15 +190,14 @@ fn http_of(status: &Value) -> Option<String> {
 }
 
 fn note_browser(config: &Config) {
-    match &config.settings.browser {
-        BrowserChoice::Fake => output::note("Browser: the built-in fake one, for tests."),
+    let browser = match &config.settings.browser {
+        BrowserChoice::Fake => "the built-in fake one, for tests".to_owned(),
         BrowserChoice::Named(Some(path)) => {
-            output::note(&format!("Browser: {}. This version cannot drive it yet; TABMUX_BROWSER=fake is for tests.", path.display()))
+            format!("{}, which this version cannot drive yet; TABMUX_BROWSER=fake is for tests", path.display())
         }
-        BrowserChoice::Named(None) => {
-            output::note("Browser: none. This version drives only the built-in fake one: set TABMUX_BROWSER=fake.")
-        }
-    }
+        BrowserChoice::Named(None) => "none; this version drives only the built-in fake one, TABMUX_BROWSER=fake".to_owned(),
+    };
+    output::note(&format!("Browser: {browser}."));
 }
 
 #[cfg(test)]

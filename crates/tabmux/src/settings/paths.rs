@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_socket_in_a_directory_anybody_may_rewrite_is_refused() {
         use std::os::unix::fs::PermissionsExt;
-        let home = tempfile::tempdir().unwrap();
+        let home = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o700)).tempdir().unwrap();
         let open = home.path().join("open");
         std::fs::create_dir(&open).unwrap();
         let flags = Flags { socket: Some(open.join("s.sock")), ..Flags::default() };
@@ -176,7 +176,8 @@ mod tests {
         let places = resolve(&flags, &env(&[("TABMUX_RUNTIME_DIR", root), ("TABMUX_STATE_DIR", root)])).unwrap();
         for (mode, trusted) in [(0o777, false), (0o1777, true), (0o755, true)] {
             std::fs::set_permissions(&open, PermissionsExt::from_mode(mode)).unwrap();
-            assert_eq!(places.check().is_ok(), trusted, "{mode:o}");
+            let checked = places.check();
+            assert_eq!(checked.is_ok(), trusted, "{mode:o} {checked:?}");
         }
     }
 }

@@ -76,6 +76,8 @@ pub(super) enum Parting<'a> {
     },
     /// On purpose: nothing is repeated but what never left us.
     Goodbye,
+    /// It had nothing to do and has begun nothing since; whatever reached it meanwhile goes to the next one.
+    Empty,
     /// There is none to be had; everything ends here.
     NoDaemon {
         fault: &'a Fault,
@@ -166,6 +168,7 @@ impl Entry {
         match parting {
             Parting::NoDaemon { .. } => false,
             Parting::Goodbye => waiting,
+            Parting::Empty => true,
             Parting::Crash { .. } if self.sends >= MAX_SENDS => false,
             Parting::Crash { read_only_tools } => {
                 let reads = self.shape.tool.as_ref().is_some_and(|tool| read_only_tools.contains(tool));
@@ -245,6 +248,15 @@ mod tests {
         ledger.written(&key);
         let verdict = ledger.judge(Parting::Goodbye);
         assert_eq!((verdict.again.len(), ids(&verdict.answers)), (0, vec![json!(1)]));
+    }
+
+    #[test]
+    fn what_reached_a_daemon_at_its_empty_exit_goes_to_the_next_one() {
+        let mut ledger = Ledger::default();
+        let key = call(&mut ledger, 1, "navigate");
+        ledger.written(&key);
+        let verdict = ledger.judge(Parting::Empty);
+        assert_eq!((verdict.again[0].key.as_ref(), verdict.answers.len()), (Some(&key), 0));
     }
 
     #[test]

@@ -113,6 +113,14 @@ impl Mcp {
         }
     }
 
+    /// Takes in what comes until nothing has come for the given time.
+    pub fn take_in_until_quiet(&self, quiet: Duration) {
+        let mut inbox = self.inbox.lock().unwrap();
+        while let Ok(line) = inbox.lines.recv_timeout(quiet) {
+            inbox.take_in(&line);
+        }
+    }
+
     /// Starts a tool call without waiting.
     pub fn start_call(&self, tool: &str, arguments: &Value) -> Value {
         self.send("tools/call", &json!({"name": tool, "arguments": arguments}))
@@ -176,7 +184,8 @@ impl Inbox {
         let message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("stdout is the wire, but there is: {line}"));
         assert_eq!(message["jsonrpc"], "2.0", "stdout is the wire, but there is: {line}");
         match message.get("id") {
-            Some(id) if message.get("method").is_none() => {
+            // An error about a line whose id could not be read has none, and may come again.
+            Some(id) if message.get("method").is_none() && !id.is_null() => {
                 let key = id.to_string();
                 self.order.push(key.clone());
                 let twice = self.replies.insert(key, message);

@@ -105,7 +105,6 @@ fn a_goodbye_closes_the_sessions_at_once_and_no_others() {
     assert_eq!(world.resolve(by(you), None), Ok(yours));
 }
 
-/// S2.6
 #[test]
 fn an_http_caller_ends_by_its_goodbye_and_not_by_a_lost_link() {
     for identity in [Identity::Http("h".into()), Identity::Path("p".into()), token("t"), secret("s")] {

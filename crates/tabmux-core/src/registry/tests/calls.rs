@@ -91,7 +91,6 @@ fn a_call_that_ends_while_it_waits_leaves_the_others_their_order() {
     assert_eq!(code(world.begin(second)), Some(Code::Cancelled));
 }
 
-/// S2.25
 #[test]
 fn every_call_has_a_number_of_its_own_and_ends_once() {
     let mut world = World::new();
@@ -108,7 +107,6 @@ fn every_call_has_a_number_of_its_own_and_ends_once() {
     assert!(!world.registry.finish(CallId(99), world.now));
 }
 
-/// S1.42
 #[test]
 fn a_call_beside_the_queue_does_not_wait_and_does_not_end_the_running_one() {
     let mut world = World::new();

@@ -90,7 +90,7 @@ fn when_the_current_session_closes_the_only_one_left_is_current_and_of_several_n
     assert_eq!(world.registry.current(by(me)), Some(SessionId(3)));
 }
 
-/// S0.35, S0.37
+/// S0.35
 #[test]
 fn agents_of_one_connection_share_its_sessions_and_each_has_its_own_current_one() {
     let mut world = World::new();

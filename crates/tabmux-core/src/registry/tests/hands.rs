@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// S1.43
 #[test]
 fn what_waited_while_the_session_changed_hands_is_not_run() {
     let mut world = World::new();

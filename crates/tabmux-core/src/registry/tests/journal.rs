@@ -15,7 +15,7 @@ fn current(agent: Option<&str>, session: Option<SessionId>) -> Persist {
     Persist::Current { owner: secret("me"), agent: agent.map(Into::into), session }
 }
 
-/// S3.4, S1.41
+/// S1.41
 #[test]
 fn each_step_of_a_sessions_life_is_written_once() {
     let mut world = World::new();

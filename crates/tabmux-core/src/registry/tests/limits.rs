@@ -51,7 +51,6 @@ fn a_limit_on_all_sessions_counts_everybodys_and_a_closed_one_frees_its_seat() {
     assert!(world.reserve(by(a), plain(Some("two"))).is_ok());
 }
 
-/// S2.1
 #[test]
 fn without_a_limit_there_is_no_limit() {
     let mut world = World::new();

@@ -63,7 +63,7 @@ fn a_taken_name_is_refused_and_the_old_session_stays_usable() {
     assert_eq!(world.registry.counts().sessions, 1);
 }
 
-/// S0.9, S3.34, S3.35
+/// S0.9, S3.34
 #[test]
 fn a_session_is_found_by_name_id_and_uuid_and_keeps_what_it_was_made_with() {
     let mut world = World::new();

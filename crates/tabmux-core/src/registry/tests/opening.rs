@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// S1.14, S2.21
+/// S1.14
 #[test]
 fn a_session_is_reserved_then_opening_then_open() {
     let mut world = World::new();

@@ -76,7 +76,7 @@ fn what_was_half_made_is_undone_and_what_was_half_closed_is_finished() {
     assert_eq!(world.registry.take_persists(), [Persist::Gone(SessionId(1)), Persist::Gone(SessionId(2))]);
 }
 
-/// S2.31, S1.41
+/// S1.41
 #[test]
 fn sessions_of_peers_that_can_be_lost_wait_as_orphans_for_the_grace_time() {
     let owners = [secret("s"), token("t"), Identity::Path("p".into()), Identity::Http("h".into()), Identity::Operator, Identity::Nobody];
@@ -87,7 +87,17 @@ fn sessions_of_peers_that_can_be_lost_wait_as_orphans_for_the_grace_time() {
     assert_eq!(world.tick_after(IDLE - GRACE).len(), 5, "the others have the idle clock");
 }
 
-/// S2.31
+/// S0.20
+#[test]
+fn the_clocks_of_restored_sessions_begin_at_the_restart() {
+    let mut world = World::with(rules());
+    world.pass(10 * IDLE);
+    world.registry.restore(vec![record(1, token("t"), Phase::Open), record(2, secret("s"), Phase::Open)], vec![], world.now);
+    assert_eq!(world.tick_after(GRACE - 1), []);
+    assert_eq!(world.tick_after(1), [close(SessionId(2), Ended::Lost)]);
+    assert_eq!(world.tick_after(IDLE - GRACE), [close(SessionId(1), Ended::Idle)]);
+}
+
 #[test]
 fn a_restored_orphan_is_taken_back_by_its_secret() {
     let mut world = World::restored(rules(), vec![record(1, secret("s"), Phase::Open)], vec![]);

@@ -7,7 +7,6 @@ fn admit_tab(world: &mut World, client: ClientId, tab: &str) -> Result<Option<Ta
     world.registry.admit(by(client), Some("web"), Some(tab), world.now).map(|admitted| admitted.tab)
 }
 
-/// S1.21, S2.36
 #[test]
 fn a_new_tab_is_the_current_one_and_the_latest_of_many() {
     let mut world = World::new();
@@ -113,7 +112,7 @@ fn tab_numbers_are_unique_in_the_daemon_and_lead_to_one_session() {
     assert_eq!(world.registry.tab_numbered(TabNumber(4)), None);
 }
 
-/// S2.24, S2.30, S1.37
+/// S2.24, S1.37
 #[test]
 fn an_event_of_a_tab_belongs_to_its_session_and_to_nobody_once_it_is_closed() {
     let mut world = World::new();
@@ -145,7 +144,6 @@ fn a_closed_tab_has_no_place_any_more() {
     assert!(world.session(id).windows.places.is_empty());
 }
 
-/// S1.25
 #[test]
 fn where_a_tab_is_can_be_noted_for_tabs_that_are_there() {
     let mut world = World::new();

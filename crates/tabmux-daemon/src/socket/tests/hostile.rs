@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tabmux_wire::MAX_FRAME_BYTES;
 use tokio::io::AsyncWriteExt;
+use tokio::time::pause;
 
 use super::{Street, code};
 use crate::testing::eventually;
@@ -120,7 +121,7 @@ async fn a_stalled_peer_is_given_up() {
     let hub = &street.house.hub;
     let total = || hub.counters.calls.load(std::sync::atomic::Ordering::Relaxed);
     eventually("its calls have run", || total() == 40 && hub.look(tabmux_core::Registry::visits) == 0).await;
-    tokio::time::pause();
+    pause();
     tokio::time::sleep(Duration::from_secs(61)).await;
     eventually("it is gone", || street.house.hub.look(|registry| registry.counts().clients) == 0).await;
     drop(deaf);

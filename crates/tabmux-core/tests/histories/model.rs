@@ -1,0 +1,465 @@
+//! The reference: flat maps, every question answered by looking through all of them. It says what each operation
+//! must answer and which effects must follow, and is compared with the registry after every step.
+
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tabmux_core::{Code, Ended, Identity, Kind, Leave, Link, OnLost, Phase, Rules, Seat};
+
+use crate::op::{Op, Target, Who, name};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) owner: Identity,
+    pub(crate) seat: Seat,
+    pub(crate) phase: Phase,
+    pub(crate) epoch: u64,
+    /// The daemon-wide number of each tab.
+    pub(crate) tabs: BTreeMap<u32, u64>,
+    pub(crate) current_tab: Option<u32>,
+    pub(crate) next_tab: u32,
+    pub(crate) last_used: u64,
+    pub(crate) orphan_until: Option<u64>,
+    pub(crate) viewers: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Waiting,
+    Running,
+    Beside,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) session: u32,
+    pub(crate) client: u64,
+    pub(crate) epoch: u64,
+    pub(crate) place: Place,
+}
+
+/// What an operation answers: the numbers of what it gives, or why not.
+pub(crate) type Answer = Result<Vec<u64>, Code>;
+
+/// Nothing to say.
+pub(crate) const DONE: Answer = Ok(vec![]);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) rules: Rules,
+    pub(crate) now: u64,
+    pub(crate) clients: BTreeMap<u64, (Identity, Link)>,
+    pub(crate) holders: BTreeMap<Identity, u64>,
+    pub(crate) sessions: BTreeMap<u32, Session>,
+    pub(crate) currents: BTreeMap<(Identity, Option<u8>), u32>,
+    pub(crate) numbers: BTreeMap<(Identity, Kind), u32>,
+    pub(crate) calls: BTreeMap<u64, Call>,
+    pub(crate) next_client: u64,
+    pub(crate) next_session: u32,
+    pub(crate) next_call: u64,
+    pub(crate) next_tab_number: u64,
+    pub(crate) empty_since: Option<u64>,
+    pub(crate) exiting: bool,
+    /// Of the last operation.
+    pub(crate) answer: Answer,
+    /// Of the last operation, as words.
+    pub(crate) effects: BTreeSet<String>,
+}
+
+impl Model {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            now: 0,
+            clients: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            currents: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            next_client: 1,
+            next_session: 1,
+            next_call: 1,
+            next_tab_number: 1,
+            empty_since: Some(0),
+            exiting: false,
+            answer: Ok(vec![]),
+            effects: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, op: &Op) {
+        self.effects.clear();
+        self.answer = self.answer_to(op);
+        let idle = |identity: &Identity| {
+            !self.clients.values().any(|(other, _)| other == identity)
+                && !self.sessions.values().any(|session| session.phase != Phase::Closing && session.owner == *identity)
+        };
+        let forgotten: Vec<_> = self.numbers.keys().filter(|(identity, _)| idle(identity)).cloned().collect();
+        self.numbers.retain(|key, _| !forgotten.contains(key));
+        self.empty_since = if self.sessions.is_empty() { self.empty_since.or(Some(self.now)) } else { None };
+    }
+
+    fn answer_to(&mut self, op: &Op) -> Answer {
+        match op {
+            Op::Attach(identity, link) => self.attach(identity, *link),
+            Op::Detach(client, leave) => self.detach(*client, *leave),
+            Op::Reserve(who, name, kind, seat) => self.reserve(*who, *name, *kind, *seat),
+            Op::Opening(id) => self.set_phase(*id, Phase::Opening),
+            Op::Opened(id) => self.set_phase(*id, Phase::Open),
+            Op::OpenFailed(id) => self.open_failed(*id),
+            Op::Resolve(who, target) => self.resolve(*who, *target).map(|id| vec![id.into()]),
+            Op::Admit(who, target, tab, lane) => self.admit(*who, *target, *tab, *lane),
+            Op::Begin(id) => self.begin(*id),
+            Op::Finish(call) => self.finish(*call),
+            Op::SetCurrent(who, target) => self.set_current(*who, *target),
+            Op::Rename(who, target, name) => self.rename(*who, *target, *name),
+            Op::Close(who, target) => self.resolve(*who, *target).and_then(|id| self.end_all(&[id], Ended::Asked)),
+            Op::CloseAll(who) => self.acting(who.client).and_then(|who| self.end_all(&self.listed(&who), Ended::Asked)),
+            Op::DetachAll(who) => self.detach_all(*who),
+            Op::HandOver(id, to) => self.hand_over(*id, to),
+            Op::Closed(id) => self.closed(*id),
+            Op::Lost(id) => self.end_all(&[*id], Ended::Undone).and(DONE),
+            Op::CloseEverything => self.end_all(&self.sessions.keys().copied().collect::<Vec<_>>(), Ended::Asked).and(DONE),
+            Op::AddTab(id) => self.add_tab(*id),
+            Op::RemoveTab(id, tab) => self.remove_tab(*id, *tab),
+            Op::SelectTab(id, tab) => self.select_tab(*id, *tab),
+            Op::TabAt(..) => DONE,
+            Op::Watch(id) => self.watch(*id),
+            Op::Unwatch(id) => self.unwatch(*id),
+            Op::Pass(ms) => self.pass(*ms),
+            Op::Tick(ms) => self.tick(*ms),
+            Op::Restart => self.restart(),
+        }
+    }
+
+    pub(crate) fn open(&self, id: u32) -> Option<&Session> {
+        self.sessions.get(&id).filter(|session| session.phase != Phase::Closing)
+    }
+
+    fn open_mut(&mut self, id: u32) -> Option<&mut Session> {
+        self.sessions.get_mut(&id).filter(|session| session.phase != Phase::Closing)
+    }
+
+    /// The open sessions that are so, in the order of their ids.
+    pub(crate) fn ids(&self, keep: impl Fn(&Session) -> bool) -> Vec<u32> {
+        self.sessions.iter().filter(|(_, session)| session.phase != Phase::Closing && keep(session)).map(|(id, _)| *id).collect()
+    }
+
+    pub(crate) fn owned(&self, identity: &Identity) -> Vec<u32> {
+        self.ids(|session| session.owner == *identity)
+    }
+
+    /// What an identity is told it owns.
+    pub(crate) fn listed(&self, identity: &Identity) -> Vec<u32> {
+        if *identity == Identity::Nobody { vec![] } else { self.owned(identity) }
+    }
+
+    pub(crate) fn calls_in(&self, id: u32, place: Place) -> Vec<u64> {
+        self.calls.iter().filter(|(_, call)| call.session == id && call.place == place).map(|(number, _)| *number).collect()
+    }
+
+    pub(crate) fn current(&self, identity: &Identity, agent: Option<u8>) -> Option<u32> {
+        let listed = self.listed(identity);
+        let only = if listed.len() == 1 { listed.first() } else { None };
+        self.currents.get(&(identity.clone(), agent)).or(only).copied()
+    }
+
+    // Peers.
+
+    fn attach(&mut self, identity: &Identity, link: Link) -> Answer {
+        let client = self.next_client;
+        self.next_client += 1;
+        self.clients.insert(client, (identity.clone(), link));
+        if link == Link::Connection {
+            self.take_back(identity, client);
+        }
+        Ok(vec![client])
+    }
+
+    fn take_back(&mut self, identity: &Identity, client: u64) {
+        if matches!(identity, Identity::Secret(_)) && *self.holders.entry(identity.clone()).or_insert(client) != client {
+            return;
+        }
+        let now = self.now;
+        for session in self.sessions.values_mut().filter(|session| session.owner == *identity && session.orphan_until.is_some()) {
+            session.orphan_until = None;
+            session.last_used = now;
+            session.epoch += 1;
+        }
+    }
+
+    fn detach(&mut self, client: u64, leave: Leave) -> Answer {
+        let Some((identity, link)) = self.clients.remove(&client) else { return DONE };
+        let waiting = self.calls.iter().filter(|(_, call)| call.client == client && call.place == Place::Waiting);
+        for call in waiting.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.end_call(call, Code::Cancelled);
+        }
+        let many = matches!(identity, Identity::Operator | Identity::Nobody);
+        if many || self.holders.get(&identity).is_some_and(|holder| *holder != client) {
+            return DONE;
+        }
+        self.holders.remove(&identity);
+        let heir = self.clients.iter().find(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
+        let owned = self.owned(&identity);
+        let exclusive = matches!(identity, Identity::Secret(_));
+        match (leave, link, heir, self.rules.on_lost) {
+            (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
+            (Leave::Lost, Link::None, ..) => DONE,
+            (Leave::Lost, Link::Connection, Some(heir), _) => {
+                if exclusive {
+                    owned.iter().for_each(|id| self.orphan(*id));
+                    self.take_back(&identity, heir);
+                }
+                DONE
+            }
+            (Leave::Lost, Link::Connection, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
+            (Leave::Lost, Link::Connection, None, OnLost::Keep) => DONE,
+            (Leave::Lost, Link::Connection, None, OnLost::Grace) => {
+                owned.iter().for_each(|id| self.orphan(*id));
+                DONE
+            }
+        }
+    }
+
+    fn orphan(&mut self, id: u32) {
+        let until = self.now + self.rules.orphan_grace_ms.expect("the histories' clocks are on");
+        self.sessions.get_mut(&id).expect("it is owned").orphan_until = Some(until);
+    }
+
+    fn acting(&mut self, client: u64) -> Result<Identity, Code> {
+        let (identity, link) = self.clients.get(&client).cloned().ok_or(Code::Unauthorized)?;
+        if matches!(identity, Identity::Secret(_)) && link == Link::Connection {
+            self.take_back(&identity, client);
+            if self.holders[&identity] != client {
+                return Err(Code::SessionExists);
+            }
+        }
+        Ok(identity)
+    }
+
+    // Who means which session.
+
+    fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+        let mine = |id: &u32| self.open(*id).is_some_and(|session| session.owner == *identity || *identity == Identity::Operator);
+        let Some(text) = target.text() else { return self.current(identity, agent).ok_or(Code::SessionRequired) };
+        let named = |ids: Vec<u32>| -> Vec<u32> { ids.into_iter().filter(|id| self.sessions[id].name == text).collect() };
+        let found = match (target, identity) {
+            (Target::Uuid(id), _) => Some(id).filter(mine),
+            (_, Identity::Nobody) => None,
+            (Target::Id(id), _) => Some(id).filter(mine),
+            _ => match (named(self.owned(identity)).first(), named(self.ids(|_| true)).as_slice()) {
+                (Some(own), _) => Some(*own),
+                (None, [only]) if *identity == Identity::Operator => Some(*only),
+                _ => None,
+            },
+        };
+        found.ok_or(Code::SessionNotFound)
+    }
+
+    fn resolve(&mut self, who: Who, target: Target) -> Result<u32, Code> {
+        let identity = self.acting(who.client)?;
+        self.find(&identity, who.agent, target)
+    }
+
+    fn set_current(&mut self, who: Who, target: Target) -> Answer {
+        let Some(_) = target.text() else { return DONE };
+        let id = self.resolve(who, target)?;
+        let identity = self.clients[&who.client].0.clone();
+        if identity == Identity::Nobody || self.sessions[&id].owner != identity {
+            return Err(Code::PolicyDenied);
+        }
+        self.currents.insert((identity, who.agent), id);
+        Ok(vec![id.into()])
+    }
+
+    // Sessions.
+
+    fn free_name(&self, owner: &Identity, name: &str) -> Result<(), Code> {
+        let taken = self.listed(owner).iter().any(|id| self.sessions[id].name == name);
+        if taken { Err(Code::SessionExists) } else { Ok(()) }
+    }
+
+    fn wanted_name(&self, owner: &Identity, number: u8) -> Result<String, Code> {
+        if number == 3 {
+            return Err(Code::BadArgument);
+        }
+        self.free_name(owner, name(number)).map(|()| name(number).to_owned())
+    }
+
+    fn next_name(&mut self, owner: &Identity, kind: Kind) -> String {
+        loop {
+            let number = self.numbers.entry((owner.clone(), kind)).or_insert(0);
+            *number += 1;
+            let name = format!("{}-{number}", kind.name());
+            if self.free_name(owner, &name).is_ok() {
+                return name;
+            }
+        }
+    }
+
+    fn reserve(&mut self, who: Who, wanted: Option<u8>, kind: Kind, seat: Seat) -> Answer {
+        let owner = self.acting(who.client)?;
+        let wanted = wanted.map(|number| self.wanted_name(&owner, number)).transpose()?;
+        let clones = self.ids(|session| session.seat == Seat::Clone).len();
+        let full = self.ids(|_| true).len() >= self.rules.max_sessions as usize;
+        if full || seat == Seat::Clone && clones >= self.rules.max_clones as usize {
+            return Err(Code::Capacity);
+        }
+        let name = wanted.unwrap_or_else(|| self.next_name(&owner, kind));
+        let id = self.next_session;
+        self.next_session += 1;
+        let session = Session {
+            name,
+            kind,
+            owner,
+            seat,
+            phase: Phase::Reserved,
+            epoch: 1,
+            tabs: BTreeMap::new(),
+            current_tab: None,
+            next_tab: 1,
+            last_used: self.now,
+            orphan_until: None,
+            viewers: 0,
+        };
+        self.sessions.insert(id, session);
+        Ok(vec![id.into()])
+    }
+
+    fn set_phase(&mut self, id: u32, phase: Phase) -> Answer {
+        self.open_mut(id).ok_or(Code::SessionClosed)?.phase = phase;
+        DONE
+    }
+
+    fn rename(&mut self, who: Who, target: Target, number: u8) -> Answer {
+        let Some(_) = target.text() else { return DONE };
+        let id = self.resolve(who, target)?;
+        if self.sessions[&id].name != name(number) {
+            let renamed = self.wanted_name(&self.sessions[&id].owner, number)?;
+            self.sessions.get_mut(&id).expect("it was found").name = renamed;
+        }
+        Ok(vec![id.into()])
+    }
+
+    fn hand_over(&mut self, id: u32, to: &Identity) -> Answer {
+        let Some(session) = self.open(id) else { return DONE };
+        let (kind, former) = (session.kind, session.owner.clone());
+        let mut name = session.name.clone();
+        if former != *to {
+            self.currents.retain(|_, current| *current != id);
+            if self.free_name(to, &name).is_err() {
+                name = self.next_name(to, kind);
+            }
+        }
+        let now = self.now;
+        let session = self.open_mut(id).expect("it is open");
+        (session.owner, session.name, session.last_used, session.orphan_until) = (to.clone(), name, now, None);
+        session.epoch += 1;
+        DONE
+    }
+
+    fn detach_all(&mut self, who: Who) -> Answer {
+        let identity = self.acting(who.client)?;
+        let mut given = if identity == Identity::Operator { vec![] } else { self.listed(&identity) };
+        // By name, because names that are taken are given in that order.
+        given.sort_by_key(|id| self.sessions[id].name.clone());
+        for id in &given {
+            self.hand_over(*id, &Identity::Operator)?;
+        }
+        Ok(sorted(&given))
+    }
+
+    fn end_all(&mut self, ids: &[u32], why: Ended) -> Answer {
+        for id in ids {
+            let Some(session) = self.open_mut(*id) else { continue };
+            session.phase = Phase::Closing;
+            session.orphan_until = None;
+            self.effects.insert(format!("close {id} {why:?}"));
+            self.forget(*id, Code::SessionClosed);
+        }
+        Ok(sorted(ids))
+    }
+
+    /// Ends the calls of a session, and nobody has it as current.
+    fn forget(&mut self, id: u32, code: Code) {
+        for call in self.calls.iter().filter(|(_, call)| call.session == id).map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.end_call(call, code);
+        }
+        self.currents.retain(|_, current| *current != id);
+    }
+
+    fn open_failed(&mut self, id: u32) -> Answer {
+        self.forget(id, Code::BrowserNotFound);
+        self.sessions.remove(&id);
+        DONE
+    }
+
+    fn closed(&mut self, id: u32) -> Answer {
+        if self.open(id).is_none() {
+            self.sessions.remove(&id);
+        }
+        DONE
+    }
+
+    // Time.
+
+    fn pass(&mut self, ms: u64) -> Answer {
+        self.now += ms;
+        DONE
+    }
+
+    /// When a session ends by itself, and why.
+    pub(crate) fn due(&self, id: u32) -> Option<(u64, Ended)> {
+        let session = self.open(id)?;
+        let busy = session.viewers > 0 || self.calls.values().any(|call| call.session == id);
+        let idle = self.rules.session_idle_ms.filter(|_| !busy).map(|idle| (session.last_used + idle, Ended::Idle));
+        let lost = session.orphan_until.map(|until| (until, Ended::Lost));
+        lost.into_iter().chain(idle).min_by_key(|(at, _)| *at)
+    }
+
+    fn tick(&mut self, ms: u64) -> Answer {
+        self.now += ms;
+        for id in self.ids(|_| true) {
+            if let Some((_, why)) = self.due(id).filter(|(at, _)| *at <= self.now) {
+                self.end_all(&[id], why)?;
+            }
+        }
+        let limit = self.rules.exit_when_empty_ms.expect("the histories' clocks are on");
+        if self.empty_since.is_some_and(|since| since + limit <= self.now) && !self.exiting {
+            self.exiting = true;
+            self.effects.insert("exit".to_owned());
+        }
+        DONE
+    }
+
+    fn restart(&mut self) -> Answer {
+        let numbers = self.sessions.values().flat_map(|session| session.tabs.values());
+        let next_tab_number = numbers.max().map_or(1, |highest| highest + 1);
+        let former = std::mem::replace(self, Self::new(self.rules));
+        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, next_tab_number);
+        self.empty_since = Some(self.now);
+        (self.sessions, self.currents) = (former.sessions, former.currents);
+        for id in self.sessions.keys().copied().collect::<Vec<_>>() {
+            let session = self.sessions.get_mut(&id).expect("it is a key");
+            (session.last_used, session.orphan_until, session.viewers) = (self.now, None, 0);
+            let lost = matches!(session.owner, Identity::Secret(_)) && self.rules.on_lost != OnLost::Keep;
+            match session.phase {
+                Phase::Opening => _ = self.end_all(&[id], Ended::Undone),
+                Phase::Closing => _ = self.effects.insert(format!("close {id} {:?}", Ended::Undone)),
+                Phase::Reserved | Phase::Open if lost => self.orphan(id),
+                Phase::Reserved | Phase::Open => {}
+            }
+        }
+        DONE
+    }
+}
+
+fn sorted(ids: &[u32]) -> Vec<u64> {
+    let mut ids: Vec<u64> = ids.iter().map(|id| u64::from(*id)).collect();
+    ids.sort_unstable();
+    ids
+}

@@ -1,0 +1,108 @@
+//! The reference's calls, tabs and viewers.
+
+use tabmux_core::Code;
+
+use super::{Answer, Call, DONE, Model, Place};
+use crate::op::{Lane, Target, Who};
+
+impl Model {
+    pub(super) fn end_call(&mut self, call: u64, code: Code) {
+        self.calls.remove(&call);
+        self.effects.insert(format!("end {call} {code}"));
+    }
+
+    pub(super) fn admit(&mut self, who: Who, target: Target, tab: Option<u32>, lane: Lane) -> Answer {
+        let identity = self.acting(who.client)?;
+        let id = self.find(&identity, who.agent, target)?;
+        if let Some(tab) = tab {
+            self.tab(id, tab)?;
+        }
+        let waiting = self.calls_in(id, Place::Waiting).len();
+        let ahead = waiting + self.calls_in(id, Place::Running).len();
+        let place = match lane {
+            Lane::Queue if waiting >= self.rules.max_waiting => return Err(Code::QueueFull),
+            Lane::Queue => Place::Waiting,
+            Lane::Beside => Place::Beside,
+        };
+        let now = self.now;
+        let session = self.open_mut(id).expect("it was found");
+        session.last_used = now;
+        if session.owner == identity {
+            session.orphan_until = None;
+        }
+        let epoch = session.epoch;
+        let call = self.next_call;
+        self.next_call += 1;
+        self.calls.insert(call, Call { session: id, client: who.client, epoch, place });
+        Ok(vec![call, id.into(), epoch, ahead as u64, u64::from(target.text().is_none())])
+    }
+
+    pub(super) fn begin(&mut self, id: u32) -> Answer {
+        let (waiting, running) = (self.calls_in(id, Place::Waiting), self.calls_in(id, Place::Running));
+        let ([front, ..], []) = (waiting.as_slice(), running.as_slice()) else { return DONE };
+        if self.calls[front].epoch != self.sessions[&id].epoch {
+            self.calls.remove(front);
+            return Err(Code::StaleEpoch);
+        }
+        self.calls.get_mut(front).expect("it waits").place = Place::Running;
+        Ok(vec![*front])
+    }
+
+    pub(super) fn finish(&mut self, call: u64) -> Answer {
+        let Some(ended) = self.calls.remove(&call) else { return Ok(vec![0]) };
+        self.sessions.get_mut(&ended.session).expect("a call has a session").last_used = self.now;
+        Ok(vec![1])
+    }
+
+    fn tab(&self, id: u32, tab: u32) -> Result<(), Code> {
+        let session = self.open(id).ok_or(Code::SessionClosed)?;
+        match session.tabs.contains_key(&tab) {
+            true => Ok(()),
+            false if tab < session.next_tab => Err(Code::TabGone),
+            false => Err(Code::TabNotFound),
+        }
+    }
+
+    pub(super) fn add_tab(&mut self, id: u32) -> Answer {
+        let number = self.next_tab_number;
+        let session = self.open_mut(id).ok_or(Code::SessionClosed)?;
+        let tab = session.next_tab;
+        session.next_tab += 1;
+        session.tabs.insert(tab, number);
+        session.current_tab = Some(tab);
+        self.next_tab_number += 1;
+        Ok(vec![tab.into()])
+    }
+
+    pub(super) fn remove_tab(&mut self, id: u32, tab: u32) -> Answer {
+        if let Some(session) = self.open_mut(id) {
+            session.tabs.remove(&tab);
+            if session.current_tab == Some(tab) {
+                session.current_tab = session.tabs.keys().next().copied();
+            }
+        }
+        DONE
+    }
+
+    pub(super) fn select_tab(&mut self, id: u32, tab: u32) -> Answer {
+        self.tab(id, tab)?;
+        self.open_mut(id).expect("it has the tab").current_tab = Some(tab);
+        DONE
+    }
+
+    pub(super) fn watch(&mut self, id: u32) -> Answer {
+        if let Some(session) = self.open_mut(id) {
+            session.viewers += 1;
+        }
+        DONE
+    }
+
+    pub(super) fn unwatch(&mut self, id: u32) -> Answer {
+        let now = self.now;
+        if let Some(session) = self.open_mut(id) {
+            session.viewers = session.viewers.saturating_sub(1);
+            session.last_used = now;
+        }
+        DONE
+    }
+}

@@ -1,0 +1,282 @@
+//! The command line as scripts see it: exit status, standard output, standard error.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod double;
+
+use double::Home;
+use serde_json::{Value, json};
+use std::process::Output;
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn ran(output: Output) -> Ran {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn run(home: &Home, args: &[&str]) -> Ran {
+    ran(home.tabmux(args).output().unwrap())
+}
+
+/// Runs the command line against a double that answers its one question.
+fn asked(args: &[&str], answer: &Value) -> (Value, Ran) {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = scope.spawn(|| run(&home, args));
+        (double.answer(answer), command.join().unwrap())
+    })
+}
+
+#[test]
+fn wrong_usage_is_status_two_and_with_json_one_document() {
+    let home = Home::new();
+    for args in
+        [&["no-such-command"][..], &["kill-session"], &["ls", "--bogus"], &["call"], &["mcp", "--tools", "all"], &["-L", "../x", "status"]]
+    {
+        let plain = run(&home, args);
+        assert_eq!((plain.code, plain.out.as_str()), (2, ""), "{args:?}: {}", plain.err);
+        assert!(!plain.err.is_empty());
+        let json = run(&home, &[args, &["--json"]].concat());
+        let document: Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!((json.code, &document["error"]["code"]), (2, &json!("bad_argument")), "{args:?}");
+    }
+}
+
+#[test]
+fn without_a_daemon_commands_that_start_none_end_with_69_and_one_sentence() {
+    let home = Home::new();
+    for args in [
+        &["status"][..],
+        &["ls"],
+        &["has-session", "-t", "x"],
+        &["kill-session", "-t", "x"],
+        &["rename-session", "-t", "x", "y"],
+        &["token", "ls"],
+        &["agent-session", "list"],
+        &["logs"],
+    ] {
+        let plain = run(&home, args);
+        assert_eq!((plain.code, plain.out.as_str(), plain.err.lines().count()), (69, "", 1), "{args:?}: {}", plain.err);
+    }
+    let status = run(&home, &["status", "--json"]);
+    assert_eq!((status.code, status.out.as_str()), (0, "{\"running\":false}\n"));
+    assert_eq!(run(&home, &["stop"]).code, 0);
+    assert_eq!(run(&home, &["kill-server"]).code, 0);
+    let bare = run(&home, &[]);
+    assert!(bare.code == 0 && bare.out.contains("tabmux up"));
+    assert!(!home.path().join("run").exists(), "nothing was made by asking");
+}
+
+#[test]
+fn bad_configuration_is_status_78_whatever_the_command() {
+    let home = Home::new();
+    let failed = ran(home.tabmux(&["status"]).env("TABMUX_SESSION_IDLE", "soon").output().unwrap());
+    assert_eq!((failed.code, failed.out.as_str()), (78, ""));
+    assert!(failed.err.contains("TABMUX_SESSION_IDLE") && failed.err.contains("30s"), "{}", failed.err);
+    let failed = run(&home, &["--set", "sesion.idle=1", "ls", "--json"]);
+    assert_eq!(failed.code, 78);
+    assert!(serde_json::from_str::<Value>(&failed.out).unwrap()["error"]["hint"].as_str().unwrap().contains("session.idle"));
+}
+
+#[test]
+fn no_home_names_the_variable_to_set() {
+    let home = Home::new();
+    let failed = ran(home.tabmux(&["status"]).env_remove("HOME").env_remove("TABMUX_STATE_DIR").output().unwrap());
+    assert_eq!(failed.code, 78);
+    assert!(failed.err.contains("TABMUX_STATE_DIR"), "{}", failed.err);
+}
+
+#[test]
+fn a_runtime_directory_that_others_can_enter_is_refused_with_69() {
+    let home = Home::new();
+    let run_dir = home.path().join("run");
+    std::fs::create_dir(&run_dir).unwrap();
+    std::fs::set_permissions(&run_dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for args in [&["ls"][..], &["new"], &["mcp"]] {
+        let failed = run(&home, args);
+        assert_eq!((failed.code, failed.out.as_str()), (69, ""), "{args:?}");
+        assert!(failed.err.contains("mode 0777") && failed.err.contains("chmod 700"), "{}", failed.err);
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_says_so() {
+    let home = Home::new();
+    for verb in ["fork", "attach"] {
+        let failed = run(&home, &[verb, "-t", "x"]);
+        assert_eq!(failed.code, 1);
+        assert!(failed.err.contains("[unsupported]") && failed.err.contains(verb), "{}", failed.err);
+    }
+}
+
+#[test]
+fn completions_and_the_man_page_need_no_configuration() {
+    let home = Home::new();
+    for (args, part) in [(&["completions", "bash"][..], "_tabmux"), (&["completions", "zsh"], "#compdef"), (&["man"], ".TH tabmux")] {
+        let output = ran(home.tabmux(args).env("TABMUX_SESSION_IDLE", "soon").output().unwrap());
+        assert!(output.code == 0 && output.out.contains(part), "{args:?}: {}", output.err);
+    }
+}
+
+#[test]
+fn the_tool_table_needs_no_daemon_and_says_what_it_costs() {
+    let home = Home::new();
+    let tools: Value = serde_json::from_str(&run(&home, &["tools", "--cost", "--json"]).out).unwrap();
+    let costs: u64 = tools["tools"].as_array().unwrap().iter().map(|tool| tool["tokens"].as_u64().unwrap()).sum();
+    assert!(costs > 100 && tools["tokens"] == costs);
+    assert!(run(&home, &["tools"]).out.contains("navigate\t"));
+}
+
+#[test]
+fn sessions_are_listed_in_any_format_that_was_asked_for() {
+    let sessions = json!({"ok": {"sessions": [{"sessionId": "web", "id": "sess_1", "uuid": "u", "type": "browser", "tabs": 2}], "currentSession": "web"}});
+    let (ask, listed) = asked(&["ls", "-F", "#{session_name}:#{session_tabs}"], &sessions);
+    assert_eq!((&ask["do"], &ask["all"], listed.out.as_str()), (&json!("sessions"), &json!(false), "web:2\n"));
+    let (ask, listed) = asked(&["list-sessions", "--all", "--json"], &sessions);
+    assert_eq!((&ask["all"], serde_json::from_str::<Value>(&listed.out).unwrap()), (&json!(true), sessions["ok"].clone()));
+    assert_eq!(asked(&["ls"], &sessions).1.out, "web\tsess_1\tbrowser\t\t2\t\t\n");
+    for (name, code) in [("web", 0), ("sess_1", 0), ("u", 0), ("other", 1)] {
+        assert_eq!(asked(&["has-session", "-t", name], &sessions).1.code, code, "{name}");
+    }
+}
+
+#[test]
+fn a_call_carries_its_arguments_and_prints_its_text() {
+    let reply = json!({"ok": {"content": [{"type": "text", "text": "Went there."}]}});
+    let (ask, called) = asked(&["call", "navigate", "url=https://a.test", "-t", "web", "--timeout", "500"], &reply);
+    assert_eq!(
+        ask,
+        json!({"id": 1, "do": "call", "tool": "navigate", "args": {"url": "https://a.test", "sessionId": "web", "timeout": 500}})
+    );
+    assert_eq!((called.code, called.out.as_str(), called.err.as_str()), (0, "Went there.\n", ""));
+    let (ask, called) = asked(&["open", "https://a.test", "--json"], &reply);
+    assert_eq!((&ask["tool"], serde_json::from_str::<Value>(&called.out).unwrap()), (&json!("navigate"), reply["ok"].clone()));
+    let (ask, _) = asked(&["fill", "e3", "hello"], &reply);
+    assert_eq!((&ask["tool"], &ask["args"]), (&json!("set_value"), &json!({"selector": "e3", "value": "hello"})));
+}
+
+#[test]
+fn a_failed_call_is_status_one_with_code_and_text() {
+    let reply = json!({"error": {"code": "session_not_found", "message": "No session: x", "hint": "Call list_sessions."}});
+    let (_, plain) = asked(&["call", "navigate", "-t", "x"], &reply);
+    assert_eq!(
+        (plain.code, plain.out.as_str(), plain.err.as_str()),
+        (1, "", "tabmux: [session_not_found] No session: x Call list_sessions.\n")
+    );
+    let (_, json) = asked(&["call", "navigate", "-t", "x", "--json"], &reply);
+    assert_eq!((json.code, serde_json::from_str::<Value>(&json.out).unwrap()), (1, reply));
+}
+
+#[test]
+fn new_prints_the_name_it_was_given() {
+    let reply = json!({"ok": {"content": [], "result": {"sessionId": "web"}, "structured": null}});
+    let (ask, made) = asked(&["new-session", "-s", "web", "--isolation", "window", "https://a.test"], &reply);
+    assert_eq!((&ask["tool"], made.out.as_str()), (&json!("start_browser"), "web\n"));
+    assert_eq!(ask["args"], json!({"sessionId": "web", "isolation": "window", "navigationUrl": "https://a.test"}));
+}
+
+#[test]
+fn tokens_and_sessions_are_asked_for_by_their_verbs() {
+    let ok = json!({"ok": {"token": "secret"}});
+    let (ask, made) = asked(&["token", "new", "ci"], &ok);
+    assert_eq!((&ask["do"], &ask["name"], made.out.as_str()), (&json!("token_new"), &json!("ci"), "secret\n"));
+    for (args, expected) in [
+        (&["kill-session", "-t", "web"][..], json!({"id": 1, "do": "kill", "session": "web"})),
+        (&["rename-session", "-t", "web", "shop"], json!({"id": 1, "do": "rename", "session": "web", "name": "shop"})),
+        (&["token", "revoke", "ci"], json!({"id": 1, "do": "token_revoke", "name": "ci"})),
+    ] {
+        let (ask, done) = asked(args, &json!({"ok": {}}));
+        assert_eq!((ask, done.code, done.out.as_str()), (expected, 0, ""));
+    }
+}
+
+#[test]
+fn identities_are_listed_with_their_age() {
+    let tokens = json!({"ok": {"tokens": [{"name": "ci", "created_at": "2026-11-15T00:00:00Z"}]}});
+    assert_eq!(asked(&["token", "ls"], &tokens).1.out, "ci\t2026-11-15T00:00:00Z\n");
+}
+
+#[test]
+fn a_capability_goes_with_every_hello() {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = scope.spawn(|| home.tabmux(&["ls"]).env("TABMUX_TOKEN", "cap").output().unwrap());
+        let mut peer = double.welcome();
+        assert_eq!((&peer.first["hello"]["token"], &peer.first["hello"]["role"]), (&json!("cap"), &json!("cli")));
+        peer.hear();
+        peer.say(&json!({"id": 1, "error": {"code": "policy_denied", "message": "No.", "hint": ""}}));
+        assert_eq!(command.join().unwrap().status.code(), Some(1));
+    });
+}
+
+/// Runs an agent-session verb against a double; gives the verb's request.
+fn agent_session(args: &[&str], answer: &Value) -> (Value, Ran) {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = home
+            .tabmux(&[&["agent-session"], args].concat())
+            .env("TABMUX_SURFACE_ID", "s1")
+            .env("TABMUX_WORKSPACE_ID", "w1")
+            .env("TABMUX_TOKEN", "cap")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let running = scope.spawn(|| ran(command.wait_with_output().unwrap()));
+        let _held = double.welcome();
+        let mut peer = double.accept();
+        let mut answer = answer.clone();
+        answer["id"] = peer.first["id"].clone();
+        peer.say(&answer);
+        (peer.first.clone(), running.join().unwrap())
+    })
+}
+
+/// S3.7, S3.11, S3.33
+#[test]
+fn agent_session_open_prints_the_session_and_says_who_asks() {
+    let (request, opened) =
+        agent_session(&["open", "--profile", "p-1", "--url", "https://a.test"], &json!({"result": {"session_id": "uuid-1"}}));
+    assert_eq!((opened.code, opened.out.as_str()), (0, "uuid-1\n"));
+    assert_eq!(request["method"], "browser.agent_session.open");
+    let caller = json!({"surface_id": "s1", "workspace_id": "w1", "token": "cap"});
+    assert_eq!(request["params"], json!({"profile_id": "p-1", "url": "https://a.test", "caller": caller}));
+}
+
+/// S3.8, S3.9, S3.10
+#[test]
+fn agent_session_tab_dispose_and_list_speak_their_methods() {
+    let (request, _) = agent_session(&["tab", "--session", "u", "--url", "https://b.test"], &json!({"result": {"tab_id": "t2"}}));
+    assert_eq!(
+        (&request["method"], &request["params"]["session_id"], &request["params"]["url"]),
+        (&json!("browser.agent_session.tab"), &json!("u"), &json!("https://b.test"))
+    );
+    let (request, disposed) = agent_session(&["dispose", "--session", "u"], &json!({"result": {}}));
+    assert_eq!((&request["method"], disposed.code), (&json!("browser.agent_session.dispose"), 0));
+    let sessions = json!({"sessions": [{"session_id": "u", "tabCount": 1, "created_at": "2026-11-15T00:00:00Z"}]});
+    let (request, listed) = agent_session(&["list", "--json"], &json!({"result": sessions}));
+    assert_eq!((&request["method"], serde_json::from_str::<Value>(&listed.out).unwrap()), (&json!("browser.agent_session.list"), sessions));
+    let refusal = json!({"error": {"code": "policy_denied", "message": "Not yours.", "hint": "Ask its owner."}});
+    let (_, refused) = agent_session(&["dispose", "--session", "u"], &refusal);
+    assert_eq!((refused.code, refused.err.as_str()), (1, "tabmux: [policy_denied] Not yours. Ask its owner.\n"));
+}
+
+#[test]
+fn doctor_says_what_is_wrong_and_ends_with_one() {
+    let home = Home::new();
+    let well = run(&home, &["doctor"]);
+    assert_eq!(well.code, 0, "{}", well.out);
+    std::fs::create_dir(home.path().join("run")).unwrap();
+    std::fs::set_permissions(home.path().join("run"), std::os::unix::fs::PermissionsExt::from_mode(0o775)).unwrap();
+    let ill = run(&home, &["doctor"]);
+    assert!(ill.code == 1 && ill.out.contains("problem  runtime directory") && ill.out.contains("chmod 700"), "{}", ill.out);
+    let document: Value = serde_json::from_str(&run(&home, &["doctor", "--json"]).out).unwrap();
+    assert_eq!((&document["ok"], document["checks"].as_array().unwrap().len()), (&json!(false), 5));
+}
