@@ -109,6 +109,12 @@ impl SessionHandle {
         }
     }
 
+    /// How many calls wait here, and how many news.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        (self.mailbox.jobs().len(), self.world.news_waiting())
+    }
+
     /// A page of this session, to let things happen to it.
     #[cfg(test)]
     pub(crate) fn page(&self, tab: TabId) -> Option<Arc<dyn tabmux_driver::Page>> {

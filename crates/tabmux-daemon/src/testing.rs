@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::browser::Browsers;
 use crate::hub::{Ask, CallerOf, Hub, Profile};
 use crate::journal::Journal;
+use crate::session::SessionHandle;
 use crate::settings::{BrowserChoice, Clocks, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
 use crate::store::{Remembered, Store};
 
@@ -116,8 +117,18 @@ impl House {
         self.crashed_and_started_again()
     }
 
+    /// The same, with a browser that outlived the daemon.
+    pub(crate) async fn killed_and_started_beside(&self, browser: &Arc<Stubborn>) -> Self {
+        self.on_disk().await;
+        Self::of_parts(self.copy_of_state(), browser, |state| Store::open(state).unwrap())
+    }
+
     /// The same at this very moment, whatever is still on its way to the disk.
     pub(crate) fn crashed_and_started_again(&self) -> Self {
+        Self::at(self.copy_of_state(), |_| {})
+    }
+
+    fn copy_of_state(&self) -> TempDir {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (self.dir.path().join("state"), dir.path().join("state"));
         std::fs::create_dir(&to).unwrap();
@@ -125,7 +136,7 @@ impl House {
             let entry = entry.unwrap();
             std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
-        Self::at(dir, |_| {})
+        dir
     }
 
     /// Everything decided so far is on disk: records are written in order.
@@ -150,6 +161,12 @@ impl House {
     /// Runs the clocks in the background.
     pub(crate) fn keep_time(&self) {
         tokio::spawn(Arc::clone(&self.hub).keep_time());
+    }
+
+    /// The only session's task.
+    pub(crate) fn session(&self) -> SessionHandle {
+        let id = self.hub.look(|registry| registry.records().next().map(|session| session.id)).unwrap();
+        self.hub.handle(id).unwrap()
     }
 
     pub(crate) fn sessions(&self) -> usize {

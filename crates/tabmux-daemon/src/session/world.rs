@@ -101,7 +101,6 @@ impl World {
         };
         match joined {
             Some(joined) => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
-            None if self.stop.is_cancelled() => Err(closed()),
             None => {
                 let hint = "Try again; `tabmux doctor` says what is wrong.";
                 Err(Fault::new(Code::Timeout, "The browser did not make a context in time.", hint))
@@ -195,6 +194,11 @@ impl World {
             news.pop_front();
         }
         news.push_back(text);
+    }
+
+    #[cfg(test)]
+    pub(super) fn news_waiting(&self) -> usize {
+        locked(&self.news).len()
     }
 
     /// An opening dialog ends the call that runs on its page: nothing else would (contract).

@@ -109,7 +109,8 @@ impl Browser for Stubborn {
     }
 
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
-        self.fake.adopt_context(context, pages).await
+        let Adopted { context, pages } = self.fake.adopt_context(context, pages).await?;
+        Ok(Adopted { context: Arc::new(StubbornContext { inner: context, shared: Arc::clone(&self.shared) }), pages })
     }
 }
 

@@ -15,7 +15,9 @@ async fn an_opening_dialog_ends_the_running_call_and_is_answered_beside_the_queu
     let began = tokio::time::Instant::now();
     let fault = agent.fault("evaluate", json!({"script": "confirm(\"sure?\")"})).await;
     assert_eq!((fault.code, fault.message.as_str()), (Code::DialogOpen, "A dialog is open (confirm): \"sure?\"."));
-    assert_eq!(agent.code("read_text", json!({})).await, Code::DialogOpen, "the page is blocked until it is answered");
+    for tool in ["read_text", "console"] {
+        assert_eq!(agent.code(tool, json!({})).await, Code::DialogOpen, "the page is blocked until it is answered");
+    }
     assert_eq!(other.eval("s", "1").await.unwrap(), "1");
     let answered = agent.ok("handle_dialog", json!({"accept": false})).await;
     assert!(answered.text.starts_with("Dismissed the confirm: \"sure?\"."), "{}", answered.text);
@@ -55,8 +57,7 @@ async fn a_dialog_of_another_tab_is_news_in_the_next_reply() {
     let agent = house.agent("a");
     agent.ok("start_browser", json!({"sessionId": "s"})).await;
     agent.ok("new_page", json!({})).await;
-    let handle = house.hub.look(|registry| registry.records().next().map(|session| session.id)).unwrap();
-    let page = house.hub.handle(handle).unwrap().page(tabmux_core::TabId(1)).unwrap();
+    let page = house.session().page(tabmux_core::TabId(1)).unwrap();
     let asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
     let mut said = agent.ok("evaluate", json!({"script": "1"})).await.text;
     while !said.contains("late") {
@@ -65,5 +66,19 @@ async fn a_dialog_of_another_tab_is_news_in_the_next_reply() {
     assert!(said.starts_with("Tab t1 opened a alert dialog: \"late\"."), "{said}");
     assert!(!agent.ok("evaluate", json!({"script": "1"})).await.text.contains("late"));
     agent.ok("handle_dialog", json!({"tabId": "t1"})).await;
+    asking.await.unwrap().unwrap();
+}
+
+/// Also one of the tab the last call worked on: that call has ended and cannot be told any more.
+#[tokio::test]
+async fn a_dialog_that_opens_after_the_call_is_news_too() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("evaluate", json!({"script": "1"})).await;
+    let page = house.session().page(tabmux_core::TabId(1)).unwrap();
+    let asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
+    eventually("the news is in", || house.session().waiting().1 == 1).await;
+    assert!(agent.ok("handle_dialog", json!({})).await.text.starts_with("Tab t1 opened a alert dialog"));
     asking.await.unwrap().unwrap();
 }

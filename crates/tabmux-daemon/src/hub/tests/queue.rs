@@ -125,6 +125,24 @@ async fn a_caller_that_stops_listening_ends_its_call() {
     assert_quiet(&house);
 }
 
+/// A call that was given up does not stay in the session's mailbox until its turn would have come.
+#[tokio::test]
+async fn calls_given_up_take_no_room_while_another_runs() {
+    let house = House::new();
+    let agent = with_session(&house).await;
+    let blocker = agent.begin("evaluate", script("hang()")).await;
+    eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
+    for _ in 0..500 {
+        let cancel = CancellationToken::new();
+        let call = agent.begin_cancellable("evaluate", script("1"), cancel.clone()).await;
+        assert_eq!(house.session().waiting().0, 1);
+        cancel.cancel();
+        assert_eq!(call.await.unwrap().unwrap_err().code, Code::Cancelled);
+        assert_eq!(house.session().waiting().0, 0);
+    }
+    blocker.abort();
+}
+
 /// The bound is exactly `limits.queue`; what comes on top is answered at once, and others notice nothing.
 #[tokio::test]
 async fn ten_thousand_calls_to_one_session_keep_its_bound_and_disturb_nobody() {

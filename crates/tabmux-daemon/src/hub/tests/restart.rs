@@ -39,6 +39,17 @@ async fn sessions_names_ids_tabs_and_currents_survive_a_kill() {
     assert_eq!(back.ok("new_page", json!({})).await.result["tabId"], "t3");
 }
 
+/// A session that no call has used since the restart is closed in the browser all the same.
+#[tokio::test]
+async fn a_session_of_a_former_daemon_is_closed_in_its_browser() {
+    let (house, browser) = House::stubborn();
+    house.agent("a").ok("navigate", json!({"url": "http://a.test/"})).await;
+    let next = house.killed_and_started_beside(&browser).await;
+    assert_eq!((browser.open(), next.sessions()), (1, 1));
+    next.agent("a").ok("close_session", json!({})).await;
+    assert_eq!((browser.open(), next.sessions()), (0, 0));
+}
+
 /// A dialog is answered beside the queue, also as the very first thing after a restart.
 #[tokio::test]
 async fn a_call_beside_the_queue_does_not_lose_the_tabs_of_a_former_daemon() {
