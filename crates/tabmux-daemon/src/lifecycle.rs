@@ -51,7 +51,7 @@ pub enum Exit {
 
 /// Runs the daemon until it ends. `ready` is called once it can be connected to.
 pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result<Exit, Fault> {
-    let lock = own_the_place(&settings.paths)?;
+    let lock = own_the_place(&settings.paths, FORMER_DAEMON)?;
     let socket = BoundSocket::bind(&settings.paths.socket)?;
     let paths = settings.paths.clone();
     let tokens = Arc::new(Tokens::open(&paths.state_dir)?);
@@ -91,11 +91,11 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
 }
 
 /// Checks the directories and takes the lock that makes this process the only daemon here (S1.9, S1.12).
-fn own_the_place(paths: &Paths) -> Result<File, Fault> {
+fn own_the_place(paths: &Paths, wait: Duration) -> Result<File, Fault> {
     let untrusted = |error: rundir::DirError| Fault::new(Code::PolicyDenied, error.to_string(), error.hint());
     rundir::prepare_private(&paths.runtime_dir).map_err(untrusted)?;
     rundir::prepare_private(&paths.state_dir).map_err(untrusted)?;
-    rundir::take_lock(&paths.lock, FORMER_DAEMON).map_err(|error| {
+    rundir::take_lock(&paths.lock, wait).map_err(|error| {
         let pid = std::fs::read_to_string(&paths.pid_file).unwrap_or_default();
         let message = format!("{error} The daemon that runs there has pid {}.", pid.trim());
         Fault::new(Code::Capacity, message, "Use it, or end it with `tabmux stop`.")
@@ -222,7 +222,7 @@ async fn start_http(settings: &Settings, behind: Behind, closing: &CancellationT
 }
 
 /// The tool table as the MCP door lists it.
-fn catalog() -> Catalog {
+pub(crate) fn catalog() -> Catalog {
     let listing = |tool: &tabmux_tools::Tool| ToolListing {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
@@ -277,3 +277,6 @@ fn watch_signals(hub: &Arc<Hub>) -> Result<(), Fault> {
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ mod hello;
 mod replies;
 mod seed1;
 mod seed3;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

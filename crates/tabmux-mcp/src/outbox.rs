@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// While more than this waits, nothing more is read from the peer.
-pub(crate) const BACKLOG_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const BACKLOG_BYTES: usize = 2 * 1024 * 1024;
 /// Calls that already run may still answer, but with this much unread the peer is closed.
 pub(crate) const LARGEST_BACKLOG_BYTES: usize = 64 * 1024 * 1024;
 /// A peer that takes nothing for this long while the backlog is full is closed.

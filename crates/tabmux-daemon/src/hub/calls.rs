@@ -268,7 +268,8 @@ struct Visit<'a>(&'a Arc<Hub>);
 
 impl<'a> Visit<'a> {
     fn begin(hub: &'a Arc<Hub>) -> Option<Self> {
-        hub.lock().registry.enter().then_some(Self(hub))
+        let entered = hub.lock().registry.enter();
+        entered.then(|| Self(hub))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::testing::House;
 #[tokio::test]
 async fn without_a_session_only_navigate_and_new_page_make_one() {
     let house = House::new();
+    let agent = house.agent("a");
     for (tool, args) in [
         ("read_text", json!({})),
         ("evaluate", json!({"script": "1"})),
@@ -19,7 +20,7 @@ async fn without_a_session_only_navigate_and_new_page_make_one() {
         ("handle_dialog", json!({})),
         ("close_session", json!({})),
     ] {
-        let fault = house.agent("a").fault(tool, args).await;
+        let fault = agent.fault(tool, args).await;
         assert_eq!((fault.code, fault.message.as_str()), (Code::SessionRequired, "No session: none active."), "{tool}");
     }
     assert_eq!(house.sessions(), 0);

@@ -54,10 +54,10 @@ async fn a_dialog_of_another_tab_is_news_in_the_next_reply() {
     let house = House::new();
     let agent = house.agent("a");
     agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("new_page", json!({})).await;
     let handle = house.hub.look(|registry| registry.records().next().map(|session| session.id)).unwrap();
     let page = house.hub.handle(handle).unwrap().page(tabmux_core::TabId(1)).unwrap();
     let asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
-    agent.ok("new_page", json!({})).await;
     let mut said = agent.ok("evaluate", json!({"script": "1"})).await.text;
     while !said.contains("late") {
         said = agent.ok("evaluate", json!({"script": "1"})).await.text;

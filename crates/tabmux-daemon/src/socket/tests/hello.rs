@@ -1,0 +1,145 @@
+//! Versioned hellos: shims, whose stream is MCP afterwards.
+
+use serde_json::{Value, json};
+
+use super::{Peer, Street, code};
+use crate::testing::eventually;
+
+const KEY: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn shim(key: &str) -> Value {
+    json!({"role": "mcp", "program": "tabmux 0.1.0", "pid": 42, "key": key})
+}
+
+fn tool(id: u64, name: &str, args: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": args}})
+}
+
+async fn initialized(street: &Street, key: &str) -> Peer {
+    let mut peer = street.greeted(shim(key)).await;
+    let client = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let answer = peer.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client})).await;
+    assert_eq!(answer["result"]["serverInfo"]["name"], "tabmux");
+    peer.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    peer
+}
+
+#[tokio::test]
+async fn another_version_is_refused_with_both_versions() {
+    let street = Street::new();
+    for version in [json!(2), json!(0), json!("1"), json!(null)] {
+        let mut peer = street.connect();
+        let answer = peer.ask(json!({"tabmux": version, "hello": shim(KEY)})).await;
+        assert_eq!(code(&answer), "protocol_version", "{version}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("version 1"), "{answer}");
+        assert!(peer.next().await.is_none(), "the connection ends");
+    }
+}
+
+#[tokio::test]
+async fn a_short_key_an_unknown_token_and_an_unknown_field_are_refused() {
+    let street = Street::new();
+    for (hello, expected) in [
+        (shim("short"), "bad_argument"),
+        (json!({"role": "mcp", "program": "x", "pid": 1, "token": "made-up"}), "unauthorized"),
+        (json!({"role": "mcp", "program": "x", "pid": 1, "colour": "red"}), "bad_argument"),
+        (json!({"role": "king", "program": "x", "pid": 1}), "bad_argument"),
+        (json!({}), "bad_argument"),
+    ] {
+        let mut peer = street.connect();
+        assert_eq!(code(&peer.ask(json!({"tabmux": 1, "hello": hello})).await), expected, "{hello}");
+        assert!(peer.next().await.is_none());
+    }
+    assert_eq!(street.house.hub.look(|registry| registry.counts().clients), 0);
+}
+
+#[tokio::test]
+async fn a_welcome_says_version_pid_and_which_tools_only_read() {
+    let street = Street::new();
+    let mut peer = street.connect();
+    let answer = peer.ask(json!({"tabmux": 1, "hello": shim(KEY)})).await;
+    let welcome = &answer["welcome"];
+    assert_eq!((&answer["tabmux"], &welcome["pid"]), (&json!(1), &json!(std::process::id())));
+    assert_eq!(welcome["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(welcome["read_only_tools"], json!(["list_sessions", "list_pages", "read_text"]));
+    assert_eq!(street.house.sessions(), 0, "coming makes no session");
+}
+
+/// S2.31: the same key is the same caller, also without a second handshake.
+#[tokio::test]
+async fn a_re_joined_shim_is_the_same_caller() {
+    let street = Street::new();
+    let mut peer = initialized(&street, KEY).await;
+    let answer = peer.ask(tool(1, "navigate", json!({"url": "http://a.test/"}))).await;
+    let id = answer["result"]["_meta"]["tabmux/result"]["id"].clone();
+    drop(peer);
+    eventually("it is lost", || street.house.hub.look(|registry| registry.counts().orphaned) == 1).await;
+    let mut hello = shim(KEY);
+    hello["initialize"] = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let mut again = street.greeted(hello).await;
+    let answer = again.ask(tool(7, "evaluate", json!({"script": "location.href"}))).await;
+    assert_eq!((&answer["id"], &answer["result"]["_meta"]["tabmux/result"]["id"]), (&json!(7), &id));
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().starts_with("\"http://a.test/\""));
+}
+
+#[tokio::test]
+async fn a_second_live_shim_with_the_same_key_waits_its_turn() {
+    let street = Street::new();
+    let mut first = initialized(&street, KEY).await;
+    first.ask(tool(1, "navigate", json!({"url": "http://a.test/"}))).await;
+    let mut second = initialized(&street, KEY).await;
+    for (id, name, args) in [(1, "list_sessions", json!({})), (2, "navigate", json!({"url": "http://b.test/"}))] {
+        let answer = second.ask(tool(id, name, args)).await;
+        assert_eq!(answer["result"]["_meta"]["tabmux/error"]["code"], "session_exists", "{answer}");
+    }
+    drop(first);
+    eventually("the first is gone", || street.house.hub.look(|registry| registry.counts().clients) == 1).await;
+    let answer = second.ask(tool(3, "evaluate", json!({"script": "location.href"}))).await;
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().starts_with("\"http://a.test/\""), "{answer}");
+}
+
+/// S2.15: calls of one connection are admitted in the order they came.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pipelined_calls_run_in_the_order_they_were_sent() {
+    let street = Street::new();
+    let mut peer = initialized(&street, KEY).await;
+    peer.ask(tool(1, "navigate", json!({"url": "http://a.test/"}))).await;
+    let lines: String = (10..50).map(|id| format!("{}\n", tool(id, "evaluate", json!({"script": "count()"})))).collect();
+    peer.send_bytes(lines.as_bytes()).await;
+    for _ in 10..50 {
+        let answer = peer.read().await;
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        let count: u64 = text.lines().next().unwrap().parse().unwrap();
+        assert_eq!(count + 9, answer["id"].as_u64().unwrap(), "{answer}");
+    }
+}
+
+/// A daemon that stops answers what it drained, says goodbye and closes.
+#[tokio::test]
+async fn a_stopping_daemon_answers_and_says_goodbye() {
+    let street = Street::new();
+    let mut peer = initialized(&street, KEY).await;
+    peer.ask(tool(1, "navigate", json!({"url": "http://a.test/"}))).await;
+    peer.send(tool(2, "evaluate", json!({"script": "sleep(100)"}))).await;
+    let hub = &street.house.hub;
+    eventually("it runs", || hub.look(|registry| registry.counts().running) == 1).await;
+    hub.say_farewell("stop");
+    hub.drain().await;
+    street.door.closing.cancel();
+    assert!(peer.read().await["result"]["content"][0]["text"].as_str().unwrap().starts_with("\"slept 100\""));
+    assert_eq!(peer.read().await, json!({"tabmux": 1, "goodbye": "stop"}));
+    assert!(peer.next().await.is_none());
+}
+
+/// Who comes when the daemon has decided to exit sees the end before any welcome.
+#[tokio::test]
+async fn a_peer_that_comes_too_late_is_not_welcomed() {
+    let street = Street::new();
+    let mut silent = street.connect();
+    tokio::task::yield_now().await;
+    street.house.hub.say_farewell("empty");
+    assert!(silent.next().await.is_none());
+    let mut late = street.connect();
+    drop(late.write.try_write(format!("{}\n", json!({"tabmux": 1, "hello": shim(KEY)})).as_bytes()));
+    assert!(late.next().await.is_none());
+}
