@@ -208,7 +208,6 @@ impl Registry {
             counts.waiting += live.waiting.len();
         }
         counts.clients = self.clients.len();
-        counts.visits = self.visits;
         counts
     }
 
@@ -263,8 +262,6 @@ pub struct Counts {
     pub orphaned: usize,
     pub clones: usize,
     pub clients: usize,
-    /// Calls inside the daemon, also those about sessions that run in none.
-    pub visits: usize,
     pub running: usize,
     pub waiting: usize,
 }

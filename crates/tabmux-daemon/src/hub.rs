@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::journal::JournalError;
 use crate::session::SessionHandle;
 use crate::settings::{OnLost, Settings};
-use crate::store::{Safe, Store};
+use crate::store::{Remembered, Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
@@ -82,11 +82,12 @@ impl Hub {
     /// Reads the journal and begins with what a former daemon knew.
     pub(crate) fn new(settings: Settings) -> Result<Arc<Self>, JournalError> {
         let browsers = Browsers::new(settings.browser.clone());
-        Self::with_browsers(settings, browsers)
+        let stored = Store::open(&settings.paths.state_dir)?;
+        Ok(Self::of_parts(settings, browsers, stored))
     }
 
-    pub(crate) fn with_browsers(settings: Settings, browsers: Browsers) -> Result<Arc<Self>, JournalError> {
-        let (store, remembered) = Store::open(&settings.paths.state_dir)?;
+    /// A hub of given parts, so that tests can bring a browser or a disk of their own.
+    pub(crate) fn of_parts(settings: Settings, browsers: Browsers, (store, remembered): (Store, Remembered)) -> Arc<Self> {
         let clock = Clock::start();
         let mut registry = Registry::new(rules(&settings), clock.now());
         registry.restore(remembered.sessions, remembered.currents, clock.now());
@@ -103,7 +104,7 @@ impl Hub {
             settings,
         });
         hub.take_up_sessions();
-        Ok(hub)
+        hub
     }
 
     /// The one lock. What the registry wants done and written follows before it is released, in order.

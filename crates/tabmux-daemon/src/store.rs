@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use serde_json::Value;
 use tabmux_core::{Fault, Identity, Persist, Session, SessionId};
 
-use crate::journal::{Durability, Journal, JournalError};
+use crate::journal::{Durability, Journal, JournalError, Replayed};
 use crate::record::{HttpRecord, Lasting, Record};
 
 /// After so many records the journal is replaced by a snapshot.
@@ -62,6 +62,11 @@ impl Safe {
 impl Store {
     pub(crate) fn open(state_dir: &Path) -> Result<(Self, Remembered), JournalError> {
         let (journal, replayed) = Journal::open(state_dir)?;
+        Ok(Self::of(journal, replayed))
+    }
+
+    /// What a journal holds.
+    pub(crate) fn of(journal: Journal, replayed: Replayed) -> (Self, Remembered) {
         if let Some(torn) = &replayed.torn {
             tracing::warn!(?torn, "part of the journal could not be read");
         }
@@ -83,7 +88,7 @@ impl Store {
             .filter_map(|current| Some((current.owner.parse().ok()?, current.agent.map(Into::into), current.session?.parse().ok()?)))
             .collect();
         let store = Self { journal, http: Mutex::new(lasting.http), behind: AtomicBool::new(false), snapshotting: AtomicBool::new(false) };
-        Ok((store, Remembered { sessions, currents }))
+        (store, Remembered { sessions, currents })
     }
 
     /// Queues what the registry decided. Call it under the registry's lock, so that the order on disk is the order of the decisions.

@@ -5,6 +5,7 @@ mod stubborn;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::browser::Browsers;
 use crate::hub::{Ask, CallerOf, Hub, Profile};
+use crate::journal::Journal;
 use crate::settings::{BrowserChoice, Clocks, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
+use crate::store::{Remembered, Store};
 
 pub(crate) use stubborn::{Mood, Stubborn};
 
@@ -80,8 +83,25 @@ impl House {
     pub(crate) fn stubborn() -> (Self, Arc<Stubborn>) {
         let dir = tempfile::tempdir().unwrap();
         let browser = Stubborn::new();
-        let hub = Hub::with_browsers(settings(dir.path()), Browsers::given(Arc::clone(&browser) as _)).unwrap();
-        (Self { hub, dir }, browser)
+        (Self::of_parts(dir, &browser, |state| Store::open(state).unwrap()), browser)
+    }
+
+    /// With such a browser, on a disk with so many bytes of room.
+    pub(crate) fn cramped(room: &Arc<AtomicI64>) -> (Self, Arc<Stubborn>) {
+        let dir = tempfile::tempdir().unwrap();
+        let browser = Stubborn::new();
+        let stored = |state: &Path| {
+            let (journal, replayed) = Journal::open_small(state, Arc::clone(room));
+            Store::of(journal, replayed)
+        };
+        (Self::of_parts(dir, &browser, stored), browser)
+    }
+
+    fn of_parts(dir: TempDir, browser: &Arc<Stubborn>, stored: impl FnOnce(&Path) -> (Store, Remembered)) -> Self {
+        let settings = settings(dir.path());
+        let stored = stored(&settings.paths.state_dir);
+        let hub = Hub::of_parts(settings, Browsers::given(Arc::clone(browser) as _), stored);
+        Self { hub, dir }
     }
 
     fn at(dir: TempDir, change: impl FnOnce(&mut Settings)) -> Self {

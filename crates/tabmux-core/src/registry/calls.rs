@@ -41,6 +41,11 @@ impl Registry {
         self.visits = self.visits.saturating_sub(1);
     }
 
+    /// Calls inside the daemon, also those about sessions that run in none.
+    pub fn visits(&self) -> usize {
+        self.visits
+    }
+
     /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
     /// its tabs and that there is room, and takes a place in the queue.
     pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {

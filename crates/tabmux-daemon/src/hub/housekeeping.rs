@@ -59,7 +59,7 @@ impl Hub {
     /// The graceful end: calls that are here may finish, then every session closes. At most 5 s in all.
     pub(crate) async fn drain(self: &Arc<Self>) {
         let ends = Instant::now() + FINISHING;
-        while self.look(|registry| registry.counts().visits) > 0 {
+        while self.look(tabmux_core::Registry::visits) > 0 {
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = tokio::time::sleep_until(ends) => break,

@@ -176,3 +176,18 @@ fn the_next_thing_due_is_the_earliest_of_all() {
     world.open(me, "late");
     assert_eq!(world.registry.next_due(), Some(Millis(7 + IDLE)));
 }
+
+/// S1.10: a call inside keeps the daemon, whether it has a session or not, and once it exits none may begin.
+#[test]
+fn a_daemon_with_a_call_inside_does_not_exit() {
+    let mut world = World::new();
+    assert!(world.registry.enter() && world.registry.enter());
+    assert_eq!((world.registry.visits(), world.registry.next_due()), (2, None));
+    assert_eq!((world.tick_after(EMPTY), world.registry.is_exiting()), (vec![], false));
+    world.registry.leave();
+    assert_eq!(world.tick_after(EMPTY), []);
+    world.registry.leave();
+    assert_eq!((world.registry.visits(), world.tick_after(0)), (0, vec![Effect::Exit]));
+    assert!(!world.registry.enter());
+    assert_eq!(world.registry.visits(), 0, "who may not begin is not inside");
+}

@@ -104,3 +104,22 @@ fn a_session_the_driver_lost_is_undone_and_a_stop_ends_all() {
     world.registry.check_invariants();
     assert_eq!(world.effects(), [close(ids[1], Ended::Asked), close(ids[2], Ended::Asked)]);
 }
+
+/// S3.25
+#[test]
+fn a_session_is_taken_back_only_while_nothing_is_or_waits_in_it() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.reserve(by(me), plain(None)).unwrap().session;
+    let call = world.admit(by(me), None).unwrap();
+    world.registry.undo_unused(id);
+    assert_eq!(world.effects(), [], "a call waits in it");
+    world.finish(call);
+    let tab = world.registry.add_tab(id, "page".into(), String::new()).unwrap();
+    world.registry.undo_unused(id);
+    assert_eq!(world.effects(), [], "it has a tab");
+    world.registry.remove_tab(id, tab);
+    world.registry.undo_unused(id);
+    world.registry.check_invariants();
+    assert_eq!(world.effects(), [close(id, Ended::Undone)]);
+}

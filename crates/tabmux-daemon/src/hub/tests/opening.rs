@@ -1,5 +1,7 @@
 //! Contexts that are slow, fail or panic: the session is over, its seat is free and nothing is left.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -110,10 +112,39 @@ async fn closing_is_bounded_whatever_the_driver_does() {
         let began = tokio::time::Instant::now();
         closing.await.unwrap().unwrap();
         assert!(began.elapsed() <= Duration::from_millis(5100), "{mood:?}");
-        eventually("it is gone", || house.sessions() == 0).await;
         tokio::time::resume();
+        eventually("it is gone", || house.sessions() == 0).await;
         agent.ok("start_browser", json!({"sessionId": "s"})).await;
     }
+}
+
+/// A full disk: what cannot be written down is not begun, nothing is left of it, and the rest goes on.
+#[tokio::test]
+async fn on_a_full_disk_no_session_opens_and_the_others_are_served() {
+    let room = Arc::new(AtomicI64::new(1 << 20));
+    let (house, browser) = House::cramped(&room);
+    house.keep_time();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "before"})).await;
+    house.on_disk().await;
+    room.store(0, Ordering::SeqCst);
+    let fault = agent.fault("start_browser", json!({"sessionId": "full"})).await;
+    assert_eq!(fault.code, Code::NoSpace, "{fault}");
+    assert_eq!(agent.code("navigate", json!({"sessionId": "full", "url": "http://a.test/"})).await, Code::SessionNotFound);
+    eventually("nothing is left", || house.sessions() == 1 && browser.open() == 1).await;
+    assert_eq!(browser.asked(), 1, "no context was made for it");
+    agent.ok("navigate", json!({"sessionId": "before", "url": "http://b.test/"})).await;
+    assert_eq!(agent.ok("close_session", json!({"sessionId": "before"})).await.text, "Closed session before (1 tab).");
+    let faults = || house.hub.counters.journal_faults.load(Ordering::Relaxed);
+    eventually("the log says so", || faults() >= 3).await;
+    // With room again everything is as if it had been written: a snapshot makes good what is missing.
+    room.store(1 << 20, Ordering::SeqCst);
+    agent.ok("start_browser", json!({"sessionId": "after"})).await;
+    let snapshot = house.dir.path().join("state/journal.snapshot");
+    eventually("a snapshot was taken", || snapshot.exists()).await;
+    let next = house.killed_and_started_again().await;
+    let names: Vec<String> = next.hub.look(|registry| registry.records().map(|session| session.name.clone()).collect());
+    assert_eq!(names, ["after"]);
 }
 
 /// S3.25: a caller that gives up while its session opens.

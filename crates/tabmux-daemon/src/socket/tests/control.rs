@@ -6,7 +6,7 @@ use super::{Street, code};
 use crate::testing::eventually;
 
 fn call(id: u64, tool: &str, args: Value) -> Value {
-    json!({"id": id, "do": "call", "tool": tool, "args": args})
+    Value::from_iter([("id", id.into()), ("do", "call".into()), ("tool", tool.into()), ("args", args)])
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn an_interrupted_command_takes_its_call_along() {
     let hub = &street.house.hub;
     eventually("it runs", || hub.look(|registry| registry.counts().running) == 1).await;
     drop(cli);
-    eventually("it has ended", || hub.look(|registry| registry.counts().visits) == 0).await;
+    eventually("it has ended", || hub.look(tabmux_core::Registry::visits) == 0).await;
     assert_eq!(street.house.sessions(), 1);
 }
 

@@ -12,7 +12,8 @@ fn shim(key: &str) -> Value {
 }
 
 fn tool(id: u64, name: &str, args: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": args}})
+    let params = Value::from_iter([("name", name.into()), ("arguments", args)]);
+    Value::from_iter([("jsonrpc", "2.0".into()), ("id", id.into()), ("method", "tools/call".into()), ("params", params)])
 }
 
 async fn initialized(street: &Street, key: &str) -> Peer {

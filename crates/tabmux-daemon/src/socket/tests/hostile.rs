@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tabmux_wire::MAX_FRAME_BYTES;
 use tokio::io::AsyncWriteExt;
+use tokio::time::pause;
 
 use super::{Street, code};
 use crate::testing::eventually;
@@ -100,11 +101,11 @@ async fn a_peer_that_does_not_read_is_not_read_from_and_disturbs_nobody() {
         }
         assert!(sent < 100_000, "it is read from for ever");
     }
-    let waiting = street.house.hub.look(|registry| registry.counts().visits);
+    let waiting = street.house.hub.look(tabmux_core::Registry::visits);
     assert!(waiting <= 128, "{waiting} calls are inside for one deaf peer");
     drop(deaf);
     eventually("it is gone", || street.house.hub.look(|registry| registry.counts().clients) == 0).await;
-    eventually("its calls too", || street.house.hub.look(|registry| registry.counts().visits) == 0).await;
+    eventually("its calls too", || street.house.hub.look(tabmux_core::Registry::visits) == 0).await;
 }
 
 /// A peer that reads nothing for a minute is gone.
@@ -119,8 +120,8 @@ async fn a_stalled_peer_is_given_up() {
     }
     let hub = &street.house.hub;
     let total = || hub.counters.calls.load(std::sync::atomic::Ordering::Relaxed);
-    eventually("its calls have run", || total() == 40 && hub.look(|registry| registry.counts().visits) == 0).await;
-    tokio::time::pause();
+    eventually("its calls have run", || total() == 40 && hub.look(tabmux_core::Registry::visits) == 0).await;
+    pause();
     tokio::time::sleep(Duration::from_secs(61)).await;
     eventually("it is gone", || street.house.hub.look(|registry| registry.counts().clients) == 0).await;
     drop(deaf);

@@ -12,7 +12,8 @@ async fn registered(street: &Street) -> (Peer, String) {
 }
 
 fn request(id: &str, session: Option<&str>, action: &str, params: Value) -> Value {
-    let mut frame = json!({"type": "REQUEST", "id": id, "action": action, "params": params});
+    let mut frame = json!({"type": "REQUEST", "id": id, "action": action});
+    frame["params"] = params;
     if let Some(session) = session {
         frame["sessionId"] = session.into();
     }
@@ -139,7 +140,7 @@ async fn a_lost_connection_leaves_an_orphan() {
     eventually("it runs", || hub.look(|registry| registry.counts().running) == 1).await;
     drop(peer);
     eventually("it is an orphan", || hub.look(|registry| registry.counts().orphaned) == 1).await;
-    eventually("its call has ended", || hub.look(|registry| registry.counts().visits) == 0).await;
+    eventually("its call has ended", || hub.look(tabmux_core::Registry::visits) == 0).await;
     assert_eq!(hub.look(|registry| registry.counts().clients), 0);
 }
 

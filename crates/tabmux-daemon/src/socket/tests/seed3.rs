@@ -6,7 +6,7 @@ use super::{Peer, Street, code};
 use crate::testing::eventually;
 
 fn method(id: u64, name: &str, params: Value) -> Value {
-    json!({"id": id, "method": format!("browser.agent_session.{name}"), "params": params})
+    Value::from_iter([("id", id.into()), ("method", format!("browser.agent_session.{name}").into()), ("params", params)])
 }
 
 async fn opened(peer: &mut Peer, params: Value) -> String {
