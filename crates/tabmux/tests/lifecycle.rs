@@ -186,7 +186,7 @@ fn the_socket_and_its_directory_are_the_owners_only() {
     assert_eq!(mode(lab.state_dir().join("token")), 0o600);
 }
 
-/// S2.32: an MCP client may start a sibling process only to probe.
+/// An MCP client may start a sibling process only to probe.
 #[test]
 fn starting_the_shim_makes_no_session_and_no_tab() {
     let lab = Lab::new();
@@ -212,7 +212,7 @@ fn after_stop_the_shim_waits_and_the_next_call_starts_a_new_daemon() {
     assert_ne!(lab.daemon_pid(), first);
 }
 
-/// S2.22, S2.23: the session of a lost client waits for the grace time, then it is gone.
+/// S0.21, S2.23: the session of a lost client waits for the grace time, then it is gone.
 #[test]
 fn a_lost_clients_session_is_an_orphan_for_the_grace_time() {
     let lab = Lab::with(&[("TABMUX_ORPHAN_GRACE", "1s")]);

@@ -70,7 +70,7 @@ fn a_call_of_twenty_seconds_does_not_delay_another_session() {
     assert!(next.text().contains("next"), "{next:?}");
 }
 
-/// S2.16, S2.34
+/// S2.16
 #[test]
 fn a_late_call_answers_timeout_and_does_not_hold_up_the_queue() {
     let lab = Lab::new();
@@ -127,7 +127,7 @@ fn ten_thousand_requests_to_one_session_meet_a_bound_and_nobody_else_notices() {
     }
 }
 
-/// S0.21, S2.23: a dropped client's running call ends, its queued ones never run.
+/// Cancelled while it waited, a call never starts.
 #[test]
 fn cancelled_calls_never_run() {
     let lab = Lab::new();
