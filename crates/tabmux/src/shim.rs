@@ -249,6 +249,8 @@ impl Shim {
         if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
             return self.daemon_left(&line);
         }
+        // A daemon that answers is alive, however short its life turns out.
+        self.short_lives = 0;
         if let Glimpse::Answer { id, failed } = glimpse(&line)
             && self.ledger.settle(&id).as_deref() == Some("initialize")
             && !failed
