@@ -55,7 +55,7 @@ fn the_journal_lists_sessions_and_their_stores_in_the_directory_it_was_given() {
     let store = list(&mut door)[0]["data_store_id"].as_str().unwrap().to_owned();
     let journal = std::fs::read_to_string(lab.state_dir().join("journal.jsonl")).unwrap();
     let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["rec"]["session"].clone());
-    let last = records.filter(|record| record["uuid"] == session.as_str()).last().unwrap();
+    let last = records.rev().find(|record| record["uuid"] == session.as_str()).unwrap();
     assert_eq!((&last["context"], &last["phase"]), (&json!(store), &json!("open")), "{last}");
 }
 
