@@ -218,12 +218,12 @@ impl World {
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(super) async fn execute(self: &Arc<Self>, job: Job, turn: Turn) {
-        let Job { admitted, tool, common, args, deadline, abort, reply } = job;
+        let Job { admitted, tool, common, args, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
-        let pages = CallPages::new(Arc::clone(self), admitted, deadline, abort.clone(), turn);
+        let pages = CallPages::new(Arc::clone(self), admitted, turn);
         let run = async {
             let reply = tool.run(&pages, &common, args).await?;
             let (tab, url) = pages.worked_on();
