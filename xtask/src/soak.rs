@@ -44,7 +44,7 @@ fn plan(name: Name) -> Plan {
             "tabmux",
             LIFE,
             "clients_that_arrive_at_the_empty_exit_are_served",
-            &[("TABMUX_SOAK_ROUNDS", "5"), ("TABMUX_SOAK_CLIENTS", "200")],
+            &[("TABMUX_SOAK_ROUNDS", "12"), ("TABMUX_SOAK_CLIENTS", "200")],
         ),
         Name::Kills => (
             "tabmux",

@@ -12,7 +12,6 @@ use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
 use tabmux_driver::ContextSpec;
 use tabmux_tools::{Arguments, Common, PageTool, Reply};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
@@ -24,7 +23,6 @@ pub(crate) struct Job {
     pub(crate) tool: &'static dyn PageTool,
     pub(crate) common: Common,
     pub(crate) args: Arguments,
-    pub(crate) deadline: Instant,
     /// The caller no longer waits.
     pub(crate) abort: CancellationToken,
     pub(crate) reply: oneshot::Sender<Result<Work, Fault>>,

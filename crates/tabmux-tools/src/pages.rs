@@ -1,13 +1,11 @@
 //! The pages of the session a call runs in, and nothing else: a tool cannot even name another session's page.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
 use tabmux_driver::Page;
-use tokio_util::sync::CancellationToken;
 
 #[async_trait]
 pub trait Pages: Send + Sync {
@@ -20,9 +18,6 @@ pub trait Pages: Send + Sync {
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);
-    /// Time left before the call's deadline.
-    fn time_left(&self) -> Duration;
-    fn cancelled(&self) -> CancellationToken;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 //! calls it. Ownership, queues and deadlines are the daemon's and absent.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -10,7 +9,6 @@ use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{Browser, Context, ContextSpec, Page};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Arguments, Content, Desk, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool, ToolResult, common, named,
@@ -251,13 +249,5 @@ impl Pages for TestPages {
 
     fn moved(&self, tab: TabId) {
         self.state.lock().unwrap().moved.push(tab);
-    }
-
-    fn time_left(&self) -> Duration {
-        Duration::from_secs(30)
-    }
-
-    fn cancelled(&self) -> CancellationToken {
-        CancellationToken::new()
     }
 }

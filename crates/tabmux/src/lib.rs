@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(Exit::CallFailed as u8),
         Err(failure) => {
-            output::fail(form, &failure.fault);
+            output::fail(form, &failure);
             ExitCode::from(failure.exit as u8)
         }
     }
@@ -45,7 +45,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
     if asked_for_json && !wanted {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        output::fail(Form::Json, &Failure::usage(format!("{first}."), "`tabmux --help` shows what there is.").fault);
+        output::fail(Form::Json, &Failure::usage(format!("{first}."), "`tabmux --help` shows what there is."));
     } else {
         // Where it cannot be printed, the exit status still says it.
         error.print().ok();

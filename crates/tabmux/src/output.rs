@@ -4,10 +4,10 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use serde_json::{Value, json};
-use tabmux_core::Fault;
+use tabmux_core::Code;
 use tabmux_wire::control::WireFault;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,18 @@ pub(crate) fn note(text: &str) {
     writeln!(std::io::stderr(), "{text}").ok();
 }
 
-pub(crate) fn fail(form: Form, fault: &Fault) {
+pub(crate) fn fail(form: Form, failure: &Failure) {
+    let fault = &failure.fault;
+    // That there is nobody to ask has no code of its own; words do.
+    let text = match (failure.exit, fault.code) {
+        (Exit::Unavailable, Code::Internal) => format!("{} {}", fault.message, fault.hint),
+        _ => fault.to_string(),
+    };
     match form {
         // The failure is being reported already; that its report cannot be written cannot be reported as well.
         Form::Json => drop(say_json(&json!({"error": WireFault::from(fault)}))),
-        Form::Text if std::io::stderr().is_terminal() => note(&format!("\x1b[31mtabmux:\x1b[0m {fault}")),
-        Form::Text => note(&format!("tabmux: {fault}")),
+        Form::Text if std::io::stderr().is_terminal() => note(&format!("\x1b[31mtabmux:\x1b[0m {text}")),
+        Form::Text => note(&format!("tabmux: {text}")),
     }
 }
 

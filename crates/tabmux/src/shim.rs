@@ -6,6 +6,7 @@ mod glimpse;
 mod key;
 mod ledger;
 mod outbox;
+mod stdio;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -30,6 +31,7 @@ use crate::start::{Absent, Joined, Starter};
 use glimpse::{Glimpse, glimpse};
 use ledger::{Ledger, Outgoing, Parting};
 use outbox::Outbox;
+use stdio::Stdio;
 
 /// A daemon that lived shorter than this died at once.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
@@ -111,7 +113,8 @@ pub(crate) fn serve(config: &Config, endpoint: Endpoint) -> Outcome {
         let stop = async move {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hangup.recv() => {} }
         };
-        shim.run(tokio::io::stdin(), tokio::io::stdout(), Box::pin(stop)).await;
+        let mut stdio = Stdio::take();
+        shim.run(&mut stdio.input, &mut stdio.output, Box::pin(stop)).await;
         Outcome::Ok(())
     })?;
     // A read of the standard input that never ends must not keep us.
@@ -246,6 +249,8 @@ impl Shim {
         if line.starts_with(GoodbyeLine::PREFIX.as_bytes()) {
             return self.daemon_left(&line);
         }
+        // A daemon that answers is alive, however short its life turns out.
+        self.short_lives = 0;
         if let Glimpse::Answer { id, failed } = glimpse(&line)
             && self.ledger.settle(&id).as_deref() == Some("initialize")
             && !failed

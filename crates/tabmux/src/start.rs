@@ -28,6 +28,9 @@ const MAX_LAUNCHES: u32 = 3;
 /// How long a daemon that holds its lock without listening is left to itself before it is looked at again.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// How long a peer may say nothing before it is asked whether it is a daemon at all.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// What to do when no daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
@@ -73,7 +76,7 @@ impl Starter {
         let mut glance = GLANCE;
         loop {
             let Some(stream) = self.connect(absent, deadline)? else { return Ok(None) };
-            match greet(stream, hello, deadline)? {
+            match self.greet(stream, hello, deadline)? {
                 Greeting::Welcome(joined) => return Ok(Some(*joined)),
                 Greeting::Closed if Instant::now() >= deadline => {
                     let message = "The daemon closes every connection before it says anything.";
@@ -152,38 +155,63 @@ impl Starter {
         rundir::await_free(&self.places.paths.lock, GLANCE).ok();
         Ok(())
     }
-}
 
-fn greet(stream: UnixStream, hello: &Hello, deadline: Instant) -> Outcome<Greeting> {
-    let line = serde_json::to_string(&HelloLine { tabmux: VERSION, hello: hello.clone() }).expect("a hello is plain JSON");
-    match exchange(&stream, &line, deadline) {
-        Ok((answer, early)) => {
-            let answer: WelcomeLine = serde_json::from_slice(&answer).map_err(|_| not_a_daemon(&answer))?;
-            if let Some(fault) = answer.error {
-                return Err(Failure { exit: Exit::Unavailable, fault: fault.into() });
+    /// A daemon may be slow, stopped or busy; but it holds its lock.
+    fn daemon_lives(&self) -> bool {
+        rundir::lock_state(&self.places.paths.lock).is_ok_and(|state| state == LockState::Held)
+    }
+
+    fn greet(&self, stream: UnixStream, hello: &Hello, deadline: Instant) -> Outcome<Greeting> {
+        let line = serde_json::to_string(&HelloLine { tabmux: VERSION, hello: hello.clone() }).expect("a hello is plain JSON");
+        match exchange(&stream, &line, deadline, || self.daemon_lives()) {
+            Ok((answer, early)) => {
+                let answer: WelcomeLine = serde_json::from_slice(&answer).map_err(|_| not_a_daemon(&answer))?;
+                if let Some(fault) = answer.error {
+                    return Err(Failure { exit: Exit::Unavailable, fault: fault.into() });
+                }
+                let welcome = answer.welcome.ok_or_else(|| not_a_daemon(b""))?;
+                Ok(Greeting::Welcome(Box::new(Joined { stream, early, welcome })))
             }
-            let welcome = answer.welcome.ok_or_else(|| not_a_daemon(b""))?;
-            Ok(Greeting::Welcome(Box::new(Joined { stream, early, welcome })))
+            Err(error) if is_closed(&error) => Ok(Greeting::Closed),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                let socket = self.places.paths.socket.display();
+                let message = format!("What listens at {socket} is no tabmux daemon: it said nothing, and no daemon holds the lock.");
+                Err(Failure::unavailable(Code::PolicyDenied, message, "End that process, or set TABMUX_RUNTIME_DIR to another directory."))
+            }
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                let message = format!("The daemon is running but said nothing for {} s.", JOIN_WITHIN.as_secs());
+                Err(Failure::unavailable(
+                    Code::Timeout,
+                    message,
+                    "It may be stopped or overloaded; try again, or end it with `tabmux stop`.",
+                ))
+            }
+            Err(error) => Err(Failure::io("The daemon's welcome cannot be read", &error)),
         }
-        Err(error) if is_closed(&error) => Ok(Greeting::Closed),
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-            let message = format!("The daemon is running but said nothing for {} s.", JOIN_WITHIN.as_secs());
-            Err(Failure::unavailable(Code::Timeout, message, "It may be stopped or overloaded; try again, or end it with `tabmux stop`."))
-        }
-        Err(error) => Err(Failure::io("The daemon's welcome cannot be read", &error)),
     }
 }
 
-/// Writes one line and reads one; also gives back what came behind it.
-pub(crate) fn exchange(stream: &UnixStream, line: &str, deadline: Instant) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
-    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    stream.set_read_timeout(Some(left))?;
-    stream.set_write_timeout(Some(left))?;
+/// Writes one line and reads one; also gives back what came behind it. While nothing comes, `worthwhile` says now
+/// and then whether waiting makes sense; where it does not, that is a refused connection.
+pub(crate) fn exchange(
+    stream: &UnixStream,
+    line: &str,
+    deadline: Instant,
+    worthwhile: impl Fn() -> bool,
+) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))?;
     let mut writer = stream;
     writer.write_all(format!("{line}\n").as_bytes())?;
     let mut reader = BufReader::new(stream.take(MAX_FRAME_BYTES as u64));
     let mut answer = Vec::new();
-    reader.read_until(b'\n', &mut answer)?;
+    while let Err(error) = reader.read_until(b'\n', &mut answer) {
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock if !worthwhile() => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+            std::io::ErrorKind::WouldBlock if Instant::now() < deadline => {}
+            _ => return Err(error),
+        }
+    }
     if answer.pop() != Some(b'\n') {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }

@@ -122,7 +122,7 @@ fn with_json_an_error_is_one_document_on_stdout() {
     assert!(document.to_string().contains("session_not_found"), "{document}");
 }
 
-/// S1.39, S0.39
+/// S1.39
 #[test]
 fn status_has_every_promised_member() {
     let lab = Lab::new();
@@ -166,7 +166,7 @@ fn the_operators_current_session_lasts_between_commands_and_is_never_an_orphan()
     assert_eq!((&status["sessions"]["active"], &status["sessions"]["orphaned"]), (&json!(1), &json!(0)), "{status}");
 }
 
-/// S3.12, S3.13: a token is an identity of its own, and not the operator's.
+/// S3.13: a token is an identity of its own, and not the operator's.
 #[test]
 fn a_token_is_its_own_identity_and_may_not_see_all() {
     let lab = Lab::new();
@@ -207,7 +207,7 @@ fn flags_move_socket_pid_file_and_log() {
     assert!(!std::path::Path::new(&socket).exists());
 }
 
-/// S3.32: a private daemon keeps everything in directories of its own.
+/// A private daemon keeps everything in directories of its own.
 #[test]
 fn a_named_daemon_is_apart_from_the_plain_one() {
     let lab = Lab::new();
@@ -254,6 +254,8 @@ fn every_tabmux_command_in_the_documents_exists() {
         }
     }
     assert!(seen.len() >= 5, "{seen:?}");
+    let readme = std::fs::read_to_string(format!("{}/../../README.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert!(readme.contains("## Several sessions") && readme.contains("set_current_session"), "it says how several sessions behave");
     for verb in seen {
         let printed = lab.run(&[&verb, "--help"]);
         assert_eq!(printed.code, 0, "the documents name `tabmux {verb}`: {printed:?}");

@@ -8,12 +8,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::{Lab, SOON, amount, at_once, process, until};
+use support::{Lab, SOON, amount, at_once, process, until, wait};
 
 /// The test's limit on a busy machine; the soak prints what it was.
 const BACK: Duration = Duration::from_secs(5);
 
-/// S1.26, S1.41, S2.31
+/// S1.26, S1.41
 #[test]
 fn after_a_kill_every_clients_next_call_works() {
     let (rounds, clients) = (amount("TABMUX_SOAK_ROUNDS", 2), amount("TABMUX_SOAK_CLIENTS", 10));
@@ -27,6 +27,8 @@ fn after_a_kill_every_clients_next_call_works() {
         (number, client)
     });
     for round in 1..=rounds {
+        // A daemon that dies within a second of its start, several times over, is one the shim rightly gives up on.
+        wait::pass(Duration::from_millis(1100));
         let killed = lab.daemon_pid();
         process::kill(killed);
         let times = at_once(attached.iter().collect(), |(number, client)| {
@@ -45,7 +47,7 @@ fn after_a_kill_every_clients_next_call_works() {
     }
 }
 
-/// S1.26, S2.34
+/// S1.26
 #[test]
 fn in_mid_call_a_read_is_sent_again_and_a_write_is_unknown() {
     let lab = Lab::new();
@@ -90,7 +92,7 @@ fn under_up_an_http_client_goes_on_after_a_kill() {
     lab.assert_nothing_left();
 }
 
-/// S0.21: a client that was killed leaves an orphan, and coming back under its name it finds the session.
+/// S2.31: a client that was killed leaves an orphan, and coming back under its name it finds the session.
 #[test]
 fn a_client_with_a_name_that_was_killed_gets_its_session_back() {
     let lab = Lab::new();

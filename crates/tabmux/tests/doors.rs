@@ -87,7 +87,7 @@ fn delete_closes_the_callers_sessions() {
     assert_eq!((&status["sessions"]["active"], &status["sessions"]["orphaned"]), (&json!(0), &json!(0)), "{status}");
 }
 
-/// S2.2: a path of its own is an identity that lasts.
+/// C11: a path of its own is an identity that lasts.
 #[test]
 fn a_path_of_its_own_is_an_identity() {
     let (_lab, http) = lab_and_http();

@@ -128,28 +128,38 @@ fn an_empty_daemon_ends_by_itself_and_leaves_nothing() {
     lab.assert_nothing_left();
 }
 
-/// S1.8, S1.10
+/// S1.8, S1.10: rounds close in on the instant: served by the old daemon, the next round comes later; by a new one, earlier.
 #[test]
 fn clients_that_arrive_at_the_empty_exit_are_served() {
-    let (rounds, clients) = (amount("TABMUX_SOAK_ROUNDS", 2), amount("TABMUX_SOAK_CLIENTS", 40));
+    let (rounds, clients) = (amount("TABMUX_SOAK_ROUNDS", 8), amount("TABMUX_SOAK_CLIENTS", 40));
+    let (mut early, mut late) = (Duration::from_millis(600), Duration::from_millis(1600));
+    let (mut by_old, mut by_new) = (0, 0);
     for round in 1..=rounds {
         let lab = Lab::with(&[("TABMUX_EXIT_WHEN_EMPTY", "1s")]);
         let client = lab.ready_client();
-        client.close_input();
-        client.wait_exit(SOON);
-        let first = lab.daemons();
-        let served = at_once((0..clients).collect(), |number| {
-            // Spread over the time at which the daemon ends.
-            wait::pass(Duration::from_millis(700 + 600 * number as u64 / clients as u64));
+        client.ok("start_browser", &json!({"sessionId": "only"}));
+        let first = lab.daemon_pid();
+        client.ok("close_session", &json!({"sessionId": "only"}));
+        let emptied = Instant::now();
+        drop(client);
+        let arrival = (early + late) / 2;
+        let served = at_once((0..clients).collect(), |_| {
+            wait::pass(arrival.saturating_sub(emptied.elapsed()));
             let client = lab.ready_client();
             client.ok("navigate", &json!({"url": "https://example.test/"}));
             client
         });
         let daemon = assert_one_daemon(&lab, clients);
-        println!("round {round}: {clients} clients around the exit of {first:?} were served by {daemon}");
+        println!("round {round}: {clients} clients {arrival:?} after the last session, daemon {first}, served by {daemon}");
+        if daemon == first {
+            (early, by_old) = (arrival, by_old + 1);
+        } else {
+            (late, by_new) = (arrival, by_new + 1);
+        }
         drop(served);
         lab.stop();
     }
+    assert!(by_old > 0 && by_new > 0, "the rounds never met the exit: {by_old} before it, {by_new} after it");
 }
 
 /// S1.7
@@ -176,7 +186,7 @@ fn the_socket_and_its_directory_are_the_owners_only() {
     assert_eq!(mode(lab.state_dir().join("token")), 0o600);
 }
 
-/// S2.32: an MCP client may start a sibling process only to probe.
+/// An MCP client may start a sibling process only to probe.
 #[test]
 fn starting_the_shim_makes_no_session_and_no_tab() {
     let lab = Lab::new();
@@ -202,7 +212,7 @@ fn after_stop_the_shim_waits_and_the_next_call_starts_a_new_daemon() {
     assert_ne!(lab.daemon_pid(), first);
 }
 
-/// S2.22, S2.23: the session of a lost client waits for the grace time, then it is gone.
+/// S0.21, S2.23: the session of a lost client waits for the grace time, then it is gone.
 #[test]
 fn a_lost_clients_session_is_an_orphan_for_the_grace_time() {
     let lab = Lab::with(&[("TABMUX_ORPHAN_GRACE", "1s")]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use support::{Lab, SOON, at_once};
 
-/// S0.16, S1.37, S1.46, S2.25, S2.28
+/// S0.16, S1.37, S1.46, S2.25, S2.28, S2.35
 #[test]
 fn eight_clients_with_equal_request_ids_get_their_own_replies() {
     let lab = Lab::new();
@@ -70,7 +70,7 @@ fn a_call_of_twenty_seconds_does_not_delay_another_session() {
     assert!(next.text().contains("next"), "{next:?}");
 }
 
-/// S2.16, S2.34
+/// S2.16
 #[test]
 fn a_late_call_answers_timeout_and_does_not_hold_up_the_queue() {
     let lab = Lab::new();
@@ -127,7 +127,7 @@ fn ten_thousand_requests_to_one_session_meet_a_bound_and_nobody_else_notices() {
     }
 }
 
-/// S0.21, S2.23: a dropped client's running call ends, its queued ones never run.
+/// Cancelled while it waited, a call never starts.
 #[test]
 fn cancelled_calls_never_run() {
     let lab = Lab::new();
@@ -139,4 +139,30 @@ fn cancelled_calls_never_run() {
     assert!(!client.finish_call(&running, SOON).failed());
     let count = client.ok("evaluate", &json!({"sessionId": "one", "script": "count()"}));
     assert!(count.text().lines().any(|line| line.trim() == "1"), "the cancelled call ran: {count:?}");
+}
+
+/// S1.38: `cargo xtask bench` has the numbers; this keeps the shape.
+#[test]
+fn the_cost_of_a_call_does_not_grow_with_the_number_of_sessions() {
+    let lab = Lab::new();
+    let client = lab.ready_client();
+    let median = || {
+        let timed = |_| {
+            let began = Instant::now();
+            client.ok("evaluate", &json!({"sessionId": "s0", "script": "1"}));
+            began.elapsed()
+        };
+        let mut times: Vec<_> = (0..200).map(timed).collect();
+        times.sort();
+        times[100]
+    };
+    client.ok("start_browser", &json!({"sessionId": "s0"}));
+    median();
+    let alone = median();
+    for n in 1..300 {
+        client.ok("start_browser", &json!({"sessionId": format!("s{n}")}));
+    }
+    let among = median();
+    println!("a call takes {alone:?} alone and {among:?} among 300 sessions");
+    assert!(among < alone * 3 + Duration::from_millis(1), "{alone:?} alone, {among:?} among 300");
 }

@@ -119,18 +119,15 @@ fn equal_request_ids_of_two_clients_do_not_meet() {
     let mut two = Door::open(&lab.socket());
     let sessions = [register(&mut one), register(&mut two)];
     for (door, (session, text)) in [&mut one, &mut two].into_iter().zip(sessions.iter().zip(["\"first\"", "\"second\""])) {
-        for action in
-            [json!({"action": "navigate", "params": {"url": "https://x.test/"}}), json!({"action": "evaluate", "params": {"script": text}})]
-        {
-            let mut message = json!({"type": "REQUEST", "id": "same", "sessionId": session});
-            message.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
-            door.send(&message);
-        }
+        let request = |id: &str, action: &str, params: Value| json!({"type": "REQUEST", "id": id, "sessionId": session, "action": action, "params": params});
+        door.send(&request("same-1", "navigate", json!({"url": "https://x.test/"})));
+        door.send(&request("same-2", "evaluate", json!({"script": text})));
     }
     for (door, text) in [(&mut one, "first"), (&mut two, "second")] {
-        door.next();
-        let answer = door.next().unwrap();
-        assert!(answer["id"] == "same" && answer.to_string().contains(text), "{answer}");
+        let answers = [door.next().unwrap(), door.next().unwrap()];
+        let evaluated = answers.iter().find(|answer| answer["id"] == "same-2").unwrap_or_else(|| panic!("{answers:?}"));
+        assert!(evaluated.to_string().contains(text), "{evaluated}");
+        assert_eq!(evaluated["payload"]["data"]["url"], "https://x.test/", "it ran after the navigation: {evaluated}");
     }
 }
 

@@ -47,6 +47,18 @@ fn open_tab_list_and_dispose() {
     assert_eq!(list(&mut door), Vec::<Value>::new());
 }
 
+/// S3.4, S3.32: the manifest is the journal, and it stands where the state directory was put.
+#[test]
+fn the_journal_lists_sessions_and_their_stores_in_the_directory_it_was_given() {
+    let (lab, mut door) = lab_and_door();
+    let session = open(&mut door, "https://one.test/");
+    let store = list(&mut door)[0]["data_store_id"].as_str().unwrap().to_owned();
+    let journal = std::fs::read_to_string(lab.state_dir().join("journal.jsonl")).unwrap();
+    let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["rec"]["session"].clone());
+    let last = records.rev().find(|record| record["uuid"] == session.as_str()).unwrap();
+    assert_eq!((&last["context"], &last["phase"]), (&json!(store), &json!("open")), "{last}");
+}
+
 /// S3.13, S3.14
 #[test]
 fn one_agent_cannot_list_use_or_dispose_anothers_session() {

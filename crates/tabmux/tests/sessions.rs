@@ -351,7 +351,7 @@ fn a_session_whose_first_page_cannot_be_opened_is_not_left_behind() {
     client.ok("start_browser", &json!({"sessionId": "never"}));
 }
 
-/// S0.3: unknown tools, unknown arguments and wrong kinds are named, with what would be right.
+/// Unknown tools, unknown arguments and wrong kinds are named, with what would be right.
 #[test]
 fn a_wrong_argument_is_named() {
     let lab = Lab::new();

@@ -42,7 +42,7 @@ pub(super) fn check_rust(file: &Source, test_modules: &BTreeSet<String>) -> Vec<
         if line.contains("#[tokio::test") || line.contains("#[test]") {
             paused_clock = line.contains("start_paused");
         }
-        paused_clock = (paused_clock || line.trim() == "pause();") && line.trim() != "resume();";
+        paused_clock = (paused_clock || line.trim().ends_with("pause();")) && !line.trim().ends_with("resume();");
         let code = line.split("//").next().unwrap_or_default();
         let in_tests = all_tests || at > tests_from;
         if code.contains(IGNORED) {

@@ -310,25 +310,30 @@ impl Registry {
     }
 }
 
-/// What a session may be called: something a person can type, and nothing that reads as an id.
+/// What a session may be called: something a person can type and read, and nothing that reads as an id or as part
+/// of an address (`session:tab`, `/mcp/NAME`).
 pub fn check_name(name: &str) -> Result<(), Fault> {
     let wrong = if name.is_empty() {
         "it is empty"
     } else if name.chars().count() > 128 {
         "it is longer than 128 characters"
-    } else if name.chars().any(char::is_control) || name.trim() != name {
-        "it has control characters or spaces at its ends"
+    } else if name.chars().any(is_invisible) || name.trim() != name {
+        "it has control or invisible characters, or spaces at its ends"
+    } else if name.contains(['/', ':']) {
+        "it has a / or a :"
     } else if name.parse::<SessionId>().is_ok() || name.parse::<crate::Uuid>().is_ok() {
         "it reads as a session id"
     } else {
         return Ok(());
     };
     let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
-    Err(Fault::new(
-        Code::BadArgument,
-        format!("'{shown}' cannot be a session name: {wrong}."),
-        "Choose a short name such as 'web' or 'user-a'.",
-    ))
+    let message = format!("'{shown}' cannot be a session name: {wrong}.");
+    Err(Fault::new(Code::BadArgument, message, "Choose a short name such as 'web' or 'user-a'."))
+}
+
+/// Characters that change how a text reads without being seen: controls, zero-width ones, bidi controls.
+fn is_invisible(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 pub(super) fn closed_fault() -> Fault {

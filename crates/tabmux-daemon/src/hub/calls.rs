@@ -157,7 +157,7 @@ impl Hub {
             state.enders.insert(admitted.call.0, end);
             let (reply, answer) = oneshot::channel();
             let abort = CancellationToken::new();
-            handle.submit(Job { admitted, tool, common: common.clone(), args, deadline, abort: abort.clone(), reply });
+            handle.submit(Job { admitted, tool, common: common.clone(), args, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
             Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
         });

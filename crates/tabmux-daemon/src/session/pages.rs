@@ -1,30 +1,25 @@
 //! The pages of one session, as one call may use them.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
 use tabmux_driver::Page;
 use tabmux_tools::{PageRef, PageView, Pages};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::world::{Turn, World, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
     admitted: Admitted,
-    deadline: Instant,
-    abort: CancellationToken,
     turn: Turn,
     /// The tab the call worked on, for its reply.
     tab: Mutex<Option<TabId>>,
 }
 
 impl CallPages {
-    pub(super) fn new(world: Arc<World>, admitted: Admitted, deadline: Instant, abort: CancellationToken, turn: Turn) -> Self {
-        Self { world, admitted, deadline, abort, turn, tab: Mutex::new(None) }
+    pub(super) fn new(world: Arc<World>, admitted: Admitted, turn: Turn) -> Self {
+        Self { world, admitted, turn, tab: Mutex::new(None) }
     }
 
     /// Where the call ended up, for its reply (S2.26, S2.36).
@@ -142,14 +137,6 @@ impl Pages for CallPages {
         if let Some(page) = self.world.page(tab) {
             self.world.hub.decide_now(|registry, _| registry.tab_at(self.world.id, tab, &page.url()));
         }
-    }
-
-    fn time_left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
-
-    fn cancelled(&self) -> CancellationToken {
-        self.abort.clone()
     }
 }
 

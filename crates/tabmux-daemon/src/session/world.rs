@@ -219,35 +219,27 @@ impl World {
         }
     }
 
-    /// Runs one call on a task of its own, so that a panic ends this call only. What ends it first: its result,
+    /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(super) async fn execute(self: &Arc<Self>, job: Job, turn: Turn) {
-        let Job { admitted, tool, common, args, deadline, abort, reply } = job;
+        let Job { admitted, tool, common, args, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
-        let pages = CallPages::new(Arc::clone(self), admitted, deadline, abort.clone(), turn);
-        let mut run = AbortOnDropHandle::new(tokio::spawn(async move {
+        let pages = CallPages::new(Arc::clone(self), admitted, turn);
+        let run = async {
             let reply = tool.run(&pages, &common, args).await?;
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
-        }));
-        let ended = tokio::select! {
+        };
+        // On this very task, which saves two wake-ups a call; what is stopped is dropped before the next call begins.
+        let outcome = tokio::select! {
             biased;
-            joined = &mut run => Ok(joined.unwrap_or_else(|_| Err(self.hub.panicked()))),
+            ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
             Ok(fault) = interrupted => Err(fault),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
-        };
-        let outcome = match ended {
-            Ok(outcome) => outcome,
-            Err(fault) => {
-                // One at a time: what was stopped must have stopped before the next call begins.
-                run.abort();
-                drop(run.await);
-                Err(fault)
-            }
         };
         if turn == Turn::Queue {
             *locked(&self.running) = None;

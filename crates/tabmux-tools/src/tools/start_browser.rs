@@ -5,9 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments::{of_desk, own_schema};
-use crate::{
-    Arguments, Common, Desk, DeskTool, Effect, Group, OpenSession, Reply, Run, SessionView, Tool, ToolResult, address, name, visible,
-};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, OpenSession, Reply, Run, SessionView, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "start_browser",
@@ -48,7 +46,7 @@ impl DeskTool for Start {
     async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult {
         let args: StartBrowser = of_desk(common, &args)?;
         if let Some(name) = &common.session {
-            name::valid_name(name)?;
+            tabmux_core::check_name(name)?;
         }
         let url = args.navigation_url.as_deref().map(address::allowed_url).transpose()?;
         let isolation = args.isolation.map(Into::into);

@@ -51,7 +51,7 @@ fn ask(config: &Config, absent: Absent, method: &str, mut params: Map<String, Va
     params.insert("caller".into(), Value::Object(caller(config)));
     let request = json!({"id": 1, "method": format!("browser.agent_session.{method}"), "params": params});
     let (answer, _) =
-        exchange(&stream, &request.to_string(), deadline).map_err(|error| Failure::io("The daemon did not answer", &error))?;
+        exchange(&stream, &request.to_string(), deadline, || true).map_err(|error| Failure::io("The daemon did not answer", &error))?;
     read(&answer)
 }
 

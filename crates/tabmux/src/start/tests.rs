@@ -138,6 +138,10 @@ fn a_daemon_that_is_stopped_is_waited_for_and_no_second_one_is_started() {
     yard.join();
     let pid = rustix::process::Pid::from_raw(yard.daemons()[0]).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    // The signal is only on its way: until the process has stopped, it may still serve somebody.
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ") {
+        std::thread::yield_now();
+    }
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..10).map(|_| scope.spawn(|| yard.join())).collect();
         // Every client is connected and waits for its welcome before the daemon goes on.
