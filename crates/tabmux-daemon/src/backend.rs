@@ -86,7 +86,8 @@ impl Dispatch for HubBackend {
 impl Backend for HubBackend {
     fn http_client(&self, who: HttpIdentity) -> ClientId {
         let mut clients = self.clients();
-        if let Some(client) = clients.get(&who) {
+        // One that was banished meanwhile (its token revoked) is another when it comes again.
+        if let Some(client) = clients.get(&who).filter(|client| self.hub.look(|registry| registry.identity(**client).is_some())) {
             return *client;
         }
         let profile = Profile { label: "http".into(), ..Profile::default() };
@@ -161,6 +162,11 @@ impl RememberSessions for HubBackend {
     }
 
     fn unbound(&self, id: &str) {
+        let client = self.clients().remove(&HttpIdentity::McpSession(id.to_owned()));
+        if let Some(client) = client {
+            // Nothing of it closes by this; it is only forgotten.
+            self.hub.detach(client, Leave::Lost);
+        }
         self.hub.watch_over(self.hub.store.drop_http(id));
     }
 }

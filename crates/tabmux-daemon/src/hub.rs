@@ -202,10 +202,6 @@ impl Hub {
         self.watch_over(safe);
     }
 
-    pub(crate) fn profile(&self, client: ClientId) -> Arc<Profile> {
-        self.lock().profiles.get(&client).cloned().unwrap_or_default()
-    }
-
     pub(crate) fn handle(&self, session: SessionId) -> Option<SessionHandle> {
         self.lock().sessions.get(&session).cloned()
     }

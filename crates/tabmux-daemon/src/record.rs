@@ -76,6 +76,18 @@ struct TabRecord {
     window: Option<i64>,
 }
 
+impl Record {
+    /// About how long it is when written.
+    pub(crate) fn size(&self) -> u64 {
+        let bytes = match self {
+            Self::Session(session) => session.tabs.iter().map(|tab| tab.url.len() + 128).sum::<usize>() + 512,
+            Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
+            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) => 256,
+        };
+        bytes as u64
+    }
+}
+
 impl From<Persist> for Record {
     fn from(persist: Persist) -> Self {
         match persist {

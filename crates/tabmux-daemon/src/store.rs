@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
@@ -15,6 +15,9 @@ use crate::record::{HttpRecord, Lasting, Record};
 /// After so many records the journal is replaced by a snapshot.
 const COMPACT_AFTER: u64 = 2_000;
 
+/// Or after so many bytes: one session with many tabs writes long records.
+const COMPACT_AFTER_BYTES: u64 = 8 * 1024 * 1024;
+
 /// Old-era HTTP clients remembered at most; the one that changed longest ago is forgotten first.
 const MAX_HTTP_CLIENTS: usize = 4_096;
 
@@ -22,6 +25,8 @@ const MAX_HTTP_CLIENTS: usize = 4_096;
 pub(crate) struct Store {
     journal: Journal,
     http: Mutex<BTreeMap<String, HttpRecord>>,
+    /// Bytes of the records since the last snapshot.
+    bytes: AtomicU64,
     /// A record is missing on disk; only a snapshot makes that good.
     behind: AtomicBool,
     /// One snapshot at a time is enough.
@@ -54,8 +59,18 @@ impl Safe {
         self.0.is_none()
     }
 
+    #[cfg(not(test))]
     fn when(writing: impl Future<Output = Result<(), Fault>> + Send + 'static) -> Self {
         Self(Some(writing.boxed()))
+    }
+
+    /// A paused clock jumps ahead when only another thread has work to do, and the journal is one; it stands
+    /// still while a blocking task runs.
+    #[cfg(test)]
+    fn when(writing: impl Future<Output = Result<(), Fault>> + Send + 'static) -> Self {
+        let runtime = tokio::runtime::Handle::current();
+        let written = tokio::task::spawn_blocking(move || runtime.block_on(writing));
+        Self(Some(async move { written.await.expect("the journal does not panic") }.boxed()))
     }
 }
 
@@ -87,7 +102,13 @@ impl Store {
             .into_iter()
             .filter_map(|current| Some((current.owner.parse().ok()?, current.agent.map(Into::into), current.session?.parse().ok()?)))
             .collect();
-        let store = Self { journal, http: Mutex::new(lasting.http), behind: AtomicBool::new(false), snapshotting: AtomicBool::new(false) };
+        let store = Self {
+            journal,
+            http: Mutex::new(lasting.http),
+            bytes: AtomicU64::new(0),
+            behind: AtomicBool::new(false),
+            snapshotting: AtomicBool::new(false),
+        };
         (store, Remembered { sessions, currents })
     }
 
@@ -102,12 +123,14 @@ impl Store {
 
     fn append(&self, record: &Record, durability: Durability) -> impl Future<Output = Result<(), Fault>> + Send + use<> {
         let value = serde_json::to_value(record).unwrap_or(Value::Null);
+        self.bytes.fetch_add(record.size(), Ordering::Relaxed);
         self.journal.append(&value, durability)
     }
 
     /// Whether it is time for a snapshot.
     pub(crate) fn wants_snapshot(&self) -> bool {
-        let due = self.journal.records_since_snapshot() >= COMPACT_AFTER || self.behind.load(Ordering::Relaxed);
+        let long = self.journal.records_since_snapshot() >= COMPACT_AFTER || self.bytes.load(Ordering::Relaxed) >= COMPACT_AFTER_BYTES;
+        let due = long || self.behind.load(Ordering::Relaxed);
         due && !self.snapshotting.load(Ordering::Relaxed)
     }
 
@@ -122,6 +145,7 @@ impl Store {
             return false;
         }
         self.behind.store(false, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
         !self.snapshotting.swap(true, Ordering::Relaxed)
     }
 

@@ -216,10 +216,12 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> Transport<RoleServer> for LineTra
             ServerJsonRpcMessage::Error(error) => error.id.as_mut(),
             _ => None,
         };
-        if let Some(id) = id
-            && let Some(theirs) = self.ids.close(id)
-        {
-            *id = theirs;
+        if let Some(id) = id {
+            match self.ids.close(id) {
+                Some(theirs) => *id = theirs,
+                // Cancelled meanwhile: nobody waits, and under our number it could be taken for another answer.
+                None => return std::future::ready(Ok(())),
+            }
         }
         let sent = serde_json::to_string(&message).map_err(|_| Lost).and_then(|line| self.sender.send_line(line));
         self.sender.set_unanswered(self.ids.open.len());

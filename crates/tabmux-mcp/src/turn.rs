@@ -20,14 +20,27 @@ pub(crate) struct Ticket(Arc<Mutex<Option<Turn>>>);
 #[derive(Debug)]
 pub(crate) struct Turn {
     before: Option<oneshot::Receiver<()>>,
-    _after: oneshot::Sender<()>,
+    after: Option<oneshot::Sender<()>>,
+}
+
+impl Drop for Turn {
+    /// One that goes before its time has come still keeps its place: the next waits for those before it.
+    fn drop(&mut self) {
+        let (before, after) = (self.before.take(), self.after.take());
+        if let (Some(before), Ok(runtime)) = (before, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                drop(before.await);
+                drop(after);
+            });
+        }
+    }
 }
 
 impl Turns {
     pub(crate) fn next(&mut self) -> Ticket {
         let (after, last) = oneshot::channel();
         let before = self.last.replace(last);
-        Ticket(Arc::new(Mutex::new(Some(Turn { before, _after: after }))))
+        Ticket(Arc::new(Mutex::new(Some(Turn { before, after: Some(after) }))))
     }
 }
 
@@ -41,10 +54,11 @@ impl Turn {
     /// Waits until every call before this one was decided about, or has gone. They take turns at deciding only,
     /// which never waits, so this is short.
     pub(crate) async fn come(&mut self) {
-        if let Some(before) = self.before.take() {
+        if let Some(before) = &mut self.before {
             // Nothing is ever sent: the turn before ends by being dropped.
             drop(before.await);
         }
+        self.before = None;
     }
 }
 
@@ -72,7 +86,9 @@ mod tests {
         let mut last = Box::pin(come(last));
         assert!(is_waiting(&mut last) && again.take().is_none());
         drop(dropped);
-        assert!(!is_waiting(&mut Box::pin(come(first))), "the first need not wait");
-        assert!(!is_waiting(&mut last), "the first has been, the second has gone");
+        tokio::task::yield_now().await;
+        assert!(is_waiting(&mut last), "the second has gone, but the first has not been");
+        drop(come(first).await);
+        last.await;
     }
 }

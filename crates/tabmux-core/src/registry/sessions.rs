@@ -1,5 +1,6 @@
 //! Sessions: reserved before anything is made, committed after, undone when it failed; renamed, handed over, closed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Effect, Ended, Minted, Persist, Registry};
@@ -39,7 +40,7 @@ impl Registry {
     pub fn reserve(&mut self, caller: Caller<'_>, open: Open<'_>, mut mint: impl FnMut() -> Minted, now: Millis) -> Result<Opened, Fault> {
         let owner = self.acting(caller.client, now)?;
         let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
-        let warning = self.seat(open.seat)?;
+        let warning = self.seat(&owner, open.seat)?;
         let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
         let mut minted = mint();
         while self.sessions.contains_key(&minted.id) || self.uuids.contains_key(&minted.uuid) {
@@ -57,7 +58,7 @@ impl Registry {
             context: None,
             created_unix_ms: open.created_unix_ms,
             epoch: Epoch(1),
-            tabs: std::collections::BTreeMap::new(),
+            tabs: BTreeMap::new(),
             current_tab: None,
             next_tab: 1,
             windows: WindowScope::default(),
@@ -216,6 +217,15 @@ impl Registry {
         }
     }
 
+    /// This identity is no more: its sessions end, and whoever still acts as it may not go on.
+    pub fn banish(&mut self, identity: &Identity, now: Millis) {
+        self.end_all_of(identity, Ended::Goodbye);
+        self.clients.retain(|_, client| client.identity != *identity);
+        self.holders.remove(identity);
+        self.forget_unused(identity);
+        self.note_emptiness(now);
+    }
+
     /// The driver lost what it held for this session, or the session cannot go on.
     pub fn lost(&mut self, id: SessionId) {
         self.end_session(id, Ended::Undone);
@@ -293,7 +303,7 @@ impl Registry {
     }
 
     /// Takes a seat, or says what is full; clones in the making count (C4, S3.20).
-    fn seat(&self, seat: Seat) -> Result<Option<String>, Fault> {
+    fn seat(&self, owner: &Identity, seat: Seat) -> Result<Option<String>, Fault> {
         let sessions = self.open_sessions().count();
         let clones = self.open_sessions().filter(|(session, _)| session.seat == Seat::Clone).count();
         let hint = "Close a session, or raise the limit in the configuration.";
@@ -305,8 +315,10 @@ impl Registry {
             let message = format!("All {} cloned sessions are in use (limits.max_clones).", self.rules.max_clones);
             return Err(Fault::new(Code::Capacity, message, hint));
         }
-        let warn = self.rules.warn_sessions > 0 && sessions + 1 >= self.rules.warn_sessions as usize;
-        Ok(warn.then(|| format!("{} sessions are open now; close those you no longer need.", sessions + 1)))
+        // Of its own only: how many others have is nobody's business (C9).
+        let own = self.owned.get(owner).map_or(0, BTreeMap::len) + 1;
+        let warn = self.rules.warn_sessions > 0 && own >= self.rules.warn_sessions as usize;
+        Ok(warn.then(|| format!("{own} sessions of yours are open now; close those you no longer need.")))
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, Code, Fault, Seat, SessionId};
+use tabmux_core::{Admitted, CallId, Code, Fault, SessionId};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
-use tabmux_tools::{Arguments, Common, PageTool, Run, Tool, ToolResult};
+use tabmux_tools::{Arguments, Common, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ impl Hub {
             return std::future::pending().await;
         };
         let began = Instant::now();
-        let (caller, name) = (ask.caller.clone(), ask.tool.clone());
+        let (caller, name) = (ask.caller.clone(), ask.tool.chars().take(64).collect::<String>());
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         let answer = self.dispatch(ask).await;
         let code = answer.outcome.as_ref().err().map(|fault| fault.code.name());
@@ -188,7 +188,7 @@ impl Hub {
         if !(tool.makes_session() && none_yet && refused.code == Code::SessionRequired) {
             return Err(refused);
         }
-        let opened = self.reserve_locked(state, caller, None, Seat::Plain, None)?;
+        let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
         let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, now)?;
         Ok((admitted, Some(opened.warning.unwrap_or_default())))

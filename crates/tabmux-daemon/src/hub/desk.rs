@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, json};
-use tabmux_core::{Code, Fault, Listed, Seat, Session, SessionId};
+use tabmux_core::{Code, Fault, Listed, Session, SessionId};
 use tabmux_driver::HOUSEKEEPING;
 use tabmux_tools::{Desk, OpenSession, Run, SessionList, SessionView};
 use tokio::time::Instant;
@@ -41,12 +41,7 @@ impl CallerDesk {
 #[async_trait]
 impl Desk for CallerDesk {
     async fn open(&self, open: OpenSession) -> Result<SessionView, Fault> {
-        let open = with_defaults(open, &self.hub.profile(self.caller.client).defaults)?;
-        if let Some(from) = &open.from {
-            let message = format!("Sessions cannot be copied from '{from}' in this version.");
-            return Err(Fault::new(Code::Unsupported, message, "Leave `from` out to start an empty session."));
-        }
-        let opened = self.hub.reserve(&self.caller, open.name.as_deref(), Seat::Plain, open.isolation)?;
+        let opened = self.hub.reserve(&self.caller, &open)?;
         let mut undo = Undo { hub: &self.hub, session: Some(opened.session) };
         let Some(Run::Page(new_page)) = tabmux_tools::find("new_page").map(|tool| tool.run) else {
             return Err(Fault::new(Code::Internal, "The tool new_page is missing.", "Please report it."));
@@ -135,19 +130,6 @@ impl Drop for Undo<'_> {
             self.hub.decide_now(|registry, _| registry.lost(id));
         }
     }
-}
-
-/// What the peer's own flags say, where the call says nothing.
-fn with_defaults(mut open: OpenSession, defaults: &Map<String, serde_json::Value>) -> Result<OpenSession, Fault> {
-    let text = |key: &str| defaults.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-    open.from = open.from.or_else(|| text("from"));
-    open.headless = open.headless.or_else(|| defaults.get("headless").and_then(serde_json::Value::as_bool));
-    if let (None, Some(isolation)) = (open.isolation, defaults.get("isolation")) {
-        open.isolation = Some(serde_json::from_value(isolation.clone()).map_err(|error| {
-            Fault::new(Code::BadArgument, format!("--isolation {isolation}: {error}."), "Use context, window, tab or browser.")
-        })?);
-    }
-    Ok(open)
 }
 
 /// A session as its owner sees it.

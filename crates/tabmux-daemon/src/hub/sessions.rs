@@ -2,49 +2,39 @@
 
 use std::sync::Arc;
 
-use tabmux_core::{Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
+use serde_json::{Map, Value};
+use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
 use tabmux_driver::{ContextSpec, Isolation};
+use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
 use crate::session::SessionHandle;
 
 impl Hub {
     /// Reserves a seat and starts the session's task; the context is made when the first call needs it.
-    pub(super) fn reserve_locked(
-        self: &Arc<Self>,
-        state: &mut State,
-        caller: &CallerOf,
-        name: Option<&str>,
-        seat: Seat,
-        isolation: Option<Isolation>,
-    ) -> Result<Opened, Fault> {
+    pub(super) fn reserve_locked(self: &Arc<Self>, state: &mut State, caller: &CallerOf, open: &OpenSession) -> Result<Opened, Fault> {
         self.browsers.check()?;
         let profile = state.profiles.get(&caller.client).cloned().unwrap_or_default();
+        let wanted = with_defaults(open, &profile.defaults)?;
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
-        let isolation = isolation.unwrap_or_default();
+        let isolation = wanted.isolation.unwrap_or_default();
         let open = Open {
-            name: name.or(default_name),
+            name: open.name.as_deref().or(default_name),
             kind: Kind::Browser,
-            seat,
+            seat: Seat::Plain,
             isolation: isolation_name(isolation),
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
-        let handle = SessionHandle::start(Arc::clone(self), opened.session, ContextSpec { isolation, headless: None });
+        let handle = SessionHandle::start(Arc::clone(self), opened.session, ContextSpec { isolation, headless: wanted.headless });
         state.sessions.insert(opened.session, handle);
         Ok(opened)
     }
 
     /// Reserves a seat for a caller.
-    pub(crate) fn reserve(
-        self: &Arc<Self>,
-        caller: &CallerOf,
-        name: Option<&str>,
-        seat: Seat,
-        isolation: Option<Isolation>,
-    ) -> Result<Opened, Fault> {
+    pub(crate) fn reserve(self: &Arc<Self>, caller: &CallerOf, open: &OpenSession) -> Result<Opened, Fault> {
         let mut state = self.lock();
-        let opened = self.reserve_locked(&mut state, caller, name, seat, isolation);
+        let opened = self.reserve_locked(&mut state, caller, open);
         let safe = self.carry_out(&mut state);
         drop(state);
         self.watch_over(safe);
@@ -77,6 +67,35 @@ impl Hub {
             handle.done.cancel();
         }
     }
+}
+
+/// What is wanted: what the call says, else what the peer's own flags say (`tabmux mcp --isolation …`), whichever
+/// tool makes the session. What this version cannot do is said, never ignored.
+fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<OpenSession, Fault> {
+    let mut open = open.clone();
+    for (flag, value) in defaults {
+        match flag.as_str() {
+            "headless" => open.headless = open.headless.or(value.as_bool()),
+            "isolation" if open.isolation.is_some() => {}
+            "isolation" => {
+                open.isolation = Some(serde_json::from_value(value.clone()).map_err(|_| {
+                    Fault::new(Code::BadArgument, format!("--isolation {value} is none there is."), "Use context, window, tab or browser.")
+                })?);
+            }
+            // A browser without a screen and without a network has neither.
+            "viewportSize" | "ignoreHttpsErrors" => {}
+            "from" => open.from = open.from.or_else(|| value.as_str().map(str::to_owned)),
+            other => {
+                let message = format!("This version cannot do what the flag for '{other}' of this `tabmux mcp` asks for.");
+                return Err(Fault::new(Code::Unsupported, message, "Start `tabmux mcp` without it."));
+            }
+        }
+    }
+    if let Some(from) = &open.from {
+        let message = format!("Sessions cannot be copied from '{from}' in this version.");
+        return Err(Fault::new(Code::Unsupported, message, "Leave the source (from, --from, --profile) out to start an empty session."));
+    }
+    Ok(open)
 }
 
 fn mint() -> Minted {

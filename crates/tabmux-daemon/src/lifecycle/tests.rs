@@ -150,7 +150,7 @@ async fn a_daemon_with_a_session_stays() {
     resume();
     cli.ask(json!({"id": 2, "do": "call", "tool": "close_session"})).await;
     assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Empty);
-    assert!(cli.read().await.is_none(), "who is still connected sees the end");
+    assert_eq!(cli.read().await, Some(json!({"tabmux": 1, "goodbye": "empty"})), "who is still connected hears why");
 }
 
 /// FACTS §3: a socket that was removed or replaced is put back.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tabmux_core::{ClientId, Code, Fault, Identity};
 use tabmux_tools::{Content, Desk};
+use tabmux_wire::VERSION;
 use tabmux_wire::control::{Ask, Request, Response, WireFault};
+use tabmux_wire::hello::GoodbyeLine;
 use tabmux_wire::lines::Line;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::replies::{Replies, begin_in_order};
+use super::replies::{LAST_WORDS, Replies, begin_in_order};
 use super::{Door, Reader, too_long};
 use crate::hub::{self, CallerDesk, CallerOf};
 
@@ -27,7 +29,7 @@ impl Door {
             let line = tokio::select! {
                 line = reader.next() => line,
                 () = gone.cancelled() => break,
-                () = self.closing.cancelled() => return replies.finish().await,
+                () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
             };
             let request = match line {
                 Ok(Line::Whole(line)) => read_request(&line),
@@ -41,7 +43,12 @@ impl Door {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+            let place = tokio::select! {
+                place = Arc::clone(&places).acquire_owned() => place,
+                () = gone.cancelled() => break,
+                () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
+            };
+            let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
             begin_in_order(async move {
                 let outcome = door.obey(client, ask, gone).await;
@@ -52,6 +59,15 @@ impl Door {
         }
         // A command that was interrupted takes its call along.
         gone.cancel();
+    }
+
+    /// Says why the daemon ends, behind what is still to be answered.
+    async fn goodbye(&self, replies: Replies, places: &Semaphore) {
+        // All places are free once every request has its answer in the queue.
+        drop(tokio::time::timeout(LAST_WORDS, places.acquire_many(AT_ONCE as u32)).await);
+        let line = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
+        replies.send(serde_json::to_value(line).unwrap_or(Value::Null)).await;
+        replies.finish().await;
     }
 
     async fn obey(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {
@@ -88,7 +104,11 @@ impl Door {
             }
             Ask::TokenRevoke { name } => {
                 self.operator_only(client, "revoke tokens")?;
-                self.tokens.revoke(&name).map(|()| json!({"revoked": name}))
+                self.tokens.revoke(&name)?;
+                // Whoever came in with it is out, and the next token of that name inherits nothing.
+                let identity = Identity::Token(name.as_str().into());
+                self.hub.decide_now(|registry, now| registry.banish(&identity, now));
+                Ok(json!({"revoked": name}))
             }
         }
     }

@@ -46,7 +46,7 @@ impl Door {
         let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), pid: std::process::id(), read_only_tools };
         answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: Some(welcome), error: None }).await;
         match hello.role {
-            Role::Mcp => self.mcp(here.client, hello, reader, write).await,
+            Role::Mcp => self.mcp(here, hello, reader, write).await,
             Role::Cli => self.control(here.client, reader, write).await,
         }
     }
@@ -76,7 +76,8 @@ impl Door {
         }
     }
 
-    async fn mcp(self: &Arc<Self>, client: tabmux_core::ClientId, hello: Hello, reader: Reader, write: OwnedWriteHalf) {
+    async fn mcp(self: &Arc<Self>, here: Presence, hello: Hello, reader: Reader, write: OwnedWriteHalf) {
+        let client = here.client;
         let fixtures = if self.hub.settings.conformance_fixtures { Fixtures::Conformance } else { Fixtures::None };
         let mut handler = Handler::new(Arc::new(Doorway(Arc::clone(&self.hub))), self.catalog.clone(), client).with_fixtures(fixtures);
         if let Some(names) = hello.tools.as_deref().and_then(tabmux_tools::shown) {
@@ -88,6 +89,11 @@ impl Door {
         tokio::pin!(serving);
         tokio::select! {
             () = &mut serving => return,
+            () = sender.lost() => {
+                // Its sessions are orphans from now on, not when its last call has ended.
+                drop(here);
+                return serving.await;
+            }
             () = self.closing.cancelled() => {}
         }
         if self.hub.farewell() != "empty" {

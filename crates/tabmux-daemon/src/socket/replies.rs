@@ -17,7 +17,7 @@ const BACKLOG: usize = 64;
 const STALLED: Duration = Duration::from_secs(60);
 
 /// How long the last answers of a connection may take to be written.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(super) struct Replies {

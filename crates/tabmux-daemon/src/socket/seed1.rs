@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Link, Seat, Session};
-use tabmux_tools::{Content, Desk};
+use tabmux_core::{ClientId, Code, Fault, Link, Session};
+use tabmux_tools::{Content, Desk, OpenSession};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
 use tokio::net::unix::OwnedWriteHalf;
@@ -89,7 +89,7 @@ impl Door {
     }
 
     fn seed1_register(self: &Arc<Self>, client: ClientId, id: &Value) -> Result<Value, Fault> {
-        let opened = self.hub.reserve(&CallerOf::of(client), None, Seat::Plain, None)?;
+        let opened = self.hub.reserve(&CallerOf::of(client), &OpenSession::default())?;
         Ok(json!({"type": "REGISTER_OK", "id": id, "sessionId": opened.session.to_string()}))
     }
 

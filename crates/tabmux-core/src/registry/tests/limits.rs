@@ -9,11 +9,33 @@ fn from_the_fifth_session_on_there_is_a_warning_and_the_sixth_still_starts() {
     let me = world.connect(secret("me"));
     let warnings: Vec<Option<String>> = (0..6).map(|_| world.reserve(by(me), plain(None)).unwrap().warning).collect();
     assert_eq!(warnings[..4], [None, None, None, None]);
-    assert_eq!(warnings[4].as_deref(), Some("5 sessions are open now; close those you no longer need."));
+    assert_eq!(warnings[4].as_deref(), Some("5 sessions of yours are open now; close those you no longer need."));
     assert!(warnings[5].as_deref().is_some_and(|text| text.starts_with("6 sessions")));
 }
 
 /// S0.19
+/// S3.14: a count of others' sessions would tell of them.
+#[test]
+fn the_warning_counts_the_callers_own_sessions() {
+    let mut world = World::with(rules());
+    let (me, other) = (world.connect(secret("me")), world.connect(secret("other")));
+    for _ in 0..6 {
+        world.reserve(by(other), plain(None)).unwrap();
+    }
+    assert_eq!(world.reserve(by(me), plain(None)).unwrap().warning, None);
+}
+
+#[test]
+fn a_banished_identity_has_no_sessions_and_may_not_act() {
+    let mut world = World::with(rules());
+    let (me, other) = (world.connect(Identity::Token("me".into())), world.connect(secret("other")));
+    world.open(me, "mine");
+    world.open(other, "theirs");
+    world.registry.banish(&Identity::Token("me".into()), world.now);
+    assert_eq!(code(world.registry.resolve(by(me), Some("mine"), world.now)), Some(Code::Unauthorized));
+    assert_eq!(world.registry.list_all().len(), 1);
+}
+
 #[test]
 fn the_warning_can_be_turned_off() {
     let mut world = World::with(Rules { warn_sessions: 0, ..rules() });

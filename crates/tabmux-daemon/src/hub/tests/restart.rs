@@ -4,7 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use serde_json::{Value, json};
-use tabmux_core::{Code, Identity, Link, Phase, Seat, Session};
+use tabmux_core::{Code, Identity, Link, Phase, Session};
+use tabmux_tools::OpenSession;
 
 use crate::hub::CallerOf;
 use crate::testing::{House, Mood, eventually};
@@ -71,7 +72,7 @@ async fn what_was_half_opened_is_undone_and_what_was_half_closed_is_finished() {
     let opening = agent.begin("start_browser", json!({"sessionId": "opening"})).await;
     eventually("it opens", || browser.asked() == 2).await;
     let closing = agent.begin("close_session", json!({"sessionId": "closing"})).await;
-    house.hub.reserve(&CallerOf::of(agent.client), Some("reserved"), Seat::Plain, None).unwrap();
+    house.hub.reserve(&CallerOf::of(agent.client), &OpenSession { name: Some("reserved".into()), ..OpenSession::default() }).unwrap();
     house.on_disk().await;
     let phases: Vec<Phase> = records(&house).iter().map(|session| session.phase).collect();
     assert!([Phase::Opening, Phase::Closing, Phase::Reserved].iter().all(|phase| phases.contains(phase)), "{phases:?}");

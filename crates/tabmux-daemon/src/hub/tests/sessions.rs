@@ -80,7 +80,7 @@ async fn the_fifth_session_is_warned_about_and_the_sixth_still_starts() {
     for number in 1..=6 {
         let said = agent.ok("start_browser", json!({})).await;
         assert_eq!(said.result.contains_key("warning"), number >= 5, "session {number}: {}", said.text);
-        assert_eq!(said.text.contains(&format!("{number} sessions are open now")), number >= 5);
+        assert_eq!(said.text.contains(&format!("{number} sessions of yours are open now")), number >= 5);
     }
     assert_eq!(house.sessions(), 6);
 }

@@ -100,6 +100,7 @@ async fn stop_is_answered_before_the_daemon_closes() {
         door.closing.cancel();
     });
     assert_eq!(cli.ask(json!({"id": 1, "do": "stop"})).await, json!({"id": 1, "ok": {"stopping": true}}));
+    assert_eq!(cli.next().await, Some(json!({"tabmux": 1, "goodbye": "stop"})));
     assert!(cli.next().await.is_none());
 }
 
