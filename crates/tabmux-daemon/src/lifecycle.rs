@@ -199,6 +199,7 @@ async fn open_http(door: &Arc<Door>, tokens: Arc<Tokens>, catalog: Catalog) -> O
         }
         Err(error) => {
             tracing::warn!(%error, "no HTTP door");
+            door.listen_error.get_or_init(|| error.fault().message);
             None
         }
     }

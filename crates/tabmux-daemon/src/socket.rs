@@ -42,6 +42,8 @@ pub(crate) struct Door {
     pub(crate) catalog: Catalog,
     /// Where the HTTP door is, once it is open.
     pub(crate) listen: OnceLock<std::net::SocketAddr>,
+    /// Why it is not, where it should be.
+    pub(crate) listen_error: OnceLock<String>,
     /// Everything has drained: say goodbye and close.
     pub(crate) closing: CancellationToken,
     places: Semaphore,
@@ -51,8 +53,8 @@ type Reader = LineReader<BufReader<OwnedReadHalf>>;
 
 impl Door {
     pub(crate) fn new(hub: Arc<Hub>, tokens: Arc<Tokens>, catalog: Catalog) -> Self {
-        let (listen, closing) = (OnceLock::new(), CancellationToken::new());
-        Self { hub, tokens, catalog, listen, closing, places: Semaphore::new(MAX_CONNECTIONS) }
+        let (listen, listen_error, closing) = (OnceLock::new(), OnceLock::new(), CancellationToken::new());
+        Self { hub, tokens, catalog, listen, listen_error, closing, places: Semaphore::new(MAX_CONNECTIONS) }
     }
 
     /// Serves one connection until it ends.

@@ -56,7 +56,7 @@ impl Registry {
             return Ok(current);
         }
         match self.owned.get(identity).filter(|_| *identity != Identity::Nobody) {
-            None => Err(Fault::new(Code::SessionRequired, "No session: none active.", "Call start_browser or navigate to make one.")),
+            None => Err(Fault::new(Code::SessionRequired, "No session: none active.", none_hint(identity))),
             Some(handles) => {
                 let names: Vec<&str> = handles.keys().map(String::as_str).take(NAMES_SHOWN).collect();
                 let more = if handles.len() > names.len() { ", …" } else { "" };
@@ -93,6 +93,13 @@ impl Registry {
     pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: crate::Millis) -> Result<SessionId, Fault> {
         let identity = self.acting(caller.client, now)?;
         self.find(&identity, caller.agent, target).map(|(id, _)| id)
+    }
+}
+
+fn none_hint(identity: &Identity) -> &'static str {
+    match identity {
+        Identity::Nobody => "Pass the uuid you were given as sessionId, or call start_browser or navigate to make a session.",
+        _ => "Call start_browser or navigate to make one.",
     }
 }
 

@@ -5,11 +5,18 @@ use std::sync::Arc;
 use super::Registry;
 use crate::{Code, Fault, SessionId, Tab, TabId, TabNumber};
 
+/// More than any agent can keep an eye on; each is written down whenever one of them changes.
+pub(super) const MAX_TABS: usize = 200;
+
 impl Registry {
     /// A page was made for this session: it gets its number and becomes current.
     pub fn add_tab(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
         let number = TabNumber(self.next_tab_number);
         let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
+        if session.tabs.len() >= MAX_TABS {
+            let message = format!("The session has {MAX_TABS} tabs, and no more are opened.");
+            return Err(Fault::new(Code::Capacity, message, "Close some with close_page."));
+        }
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
         session.tabs.insert(tab, Tab { number, handle, url });

@@ -82,7 +82,12 @@ impl World {
             }
             Err(fault) => {
                 tracing::warn!(session = %self.id, %fault, "the session could not be opened");
-                self.hub.decide_now(|registry, now| registry.open_failed(self.id, &fault, now));
+                self.hub.decide_now(|registry, now| match registry.session(self.id).and_then(|session| session.context.as_ref()) {
+                    // A former daemon's context is still somewhere: the record stays until it is closed.
+                    Some(_) => registry.lost(self.id),
+                    None => registry.open_failed(self.id, &fault, now),
+                });
+                self.stop.cancel();
                 Err(fault)
             }
         }

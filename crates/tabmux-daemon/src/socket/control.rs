@@ -132,6 +132,9 @@ impl Door {
         let mut status = self.hub.status();
         let listen = self.listen.get().map(|addr| json!({"addr": addr.ip().to_string(), "port": addr.port()}));
         status.insert("listen".into(), listen.unwrap_or(Value::Null));
+        if let Some(error) = self.listen_error.get() {
+            status.insert("listen_error".into(), error.as_str().into());
+        }
         Value::Object(status)
     }
 

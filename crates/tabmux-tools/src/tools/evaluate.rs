@@ -24,6 +24,9 @@ struct Evaluate {
     script: String,
 }
 
+/// How long a value may be to be given as data beside the text.
+const MAX_VALUE_BYTES: usize = 64 * 1024;
+
 struct RunScript;
 
 #[async_trait]
@@ -36,7 +39,10 @@ impl PageTool for RunScript {
         if page.url() != before {
             cx.moved(tab);
         }
-        Ok(Reply::text(visible::text(&value.to_string())).about(tab, &page))
+        let text = value.to_string();
+        let reply = Reply::text(visible::text(&text)).about(tab, &page);
+        // For programs; what is long they read from the text.
+        Ok(if text.len() <= MAX_VALUE_BYTES { reply.with("value", value) } else { reply })
     }
 }
 

@@ -156,3 +156,16 @@ fn where_a_tab_is_can_be_noted_for_tabs_that_are_there() {
     assert_eq!(world.tab(id, tab).url, "https://example.org/");
     assert_eq!(world.session(id).tabs.len(), 1);
 }
+
+#[test]
+fn a_session_has_a_bounded_number_of_tabs() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let session = world.open(me, "web");
+    for _ in 0..super::super::tabs::MAX_TABS {
+        world.registry.add_tab(session, "page".into(), String::new()).unwrap();
+    }
+    assert_eq!(code(world.registry.add_tab(session, "page".into(), String::new())), Some(Code::Capacity));
+    world.registry.remove_tab(session, TabId(1));
+    assert_eq!(world.registry.add_tab(session, "page".into(), String::new()), Ok(TabId(201)));
+}

@@ -144,3 +144,80 @@ async fn a_peer_that_comes_too_late_is_not_welcomed() {
     drop(late.write.try_write(format!("{}\n", json!({"tabmux": 1, "hello": shim(KEY)})).as_bytes()));
     assert!(late.next().await.is_none());
 }
+
+/// S2.23, S2.31: lost is lost at once, also while a call of the lost client still runs.
+#[tokio::test]
+async fn a_killed_shims_session_is_free_at_once_and_what_it_had_queued_is_not_run() {
+    let street = Street::new();
+    let mut first = initialized(&street, KEY).await;
+    first.ask(tool(1, "navigate", json!({"url": "https://one.test/"}))).await;
+    first.send(tool(2, "evaluate", json!({"script": "hang()", "timeout": 500}))).await;
+    first.send(tool(3, "navigate", json!({"url": "https://queued.test/"}))).await;
+    let hub = &street.house.hub;
+    eventually("one runs, one waits", || hub.look(|registry| registry.counts().running == 1 && registry.counts().waiting == 1)).await;
+    drop(first);
+    eventually("the session is free", || hub.look(|registry| registry.counts().orphaned == 1 && registry.counts().waiting == 0)).await;
+    let mut second = initialized(&street, KEY).await;
+    let answer = second.ask(tool(1, "evaluate", json!({"script": "location.href"}))).await;
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("one.test"), "{answer}");
+}
+
+/// S2.15: a call that ends before its turn holds nobody up and lets nobody overtake.
+#[tokio::test]
+async fn a_tool_that_is_none_does_not_disturb_the_order() {
+    let street = Street::new();
+    let mut peer = initialized(&street, KEY).await;
+    for round in 0..50u64 {
+        let page = format!("https://page{round}.test/");
+        peer.send(tool(3 * round + 1, "navigate", json!({"url": page}))).await;
+        peer.send(tool(3 * round + 2, "nope", json!({}))).await;
+        peer.send(tool(3 * round + 3, "evaluate", json!({"script": "location.href"}))).await;
+    }
+    for _ in 0..150 {
+        let answer = peer.read().await;
+        let id = answer["id"].as_u64().unwrap();
+        if id.is_multiple_of(3) {
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+            assert_eq!(text, format!("\"https://page{}.test/\"", id / 3 - 1), "{answer}");
+        }
+    }
+}
+
+/// C5: rights end with what gave them.
+#[tokio::test]
+async fn a_revoked_token_is_out_and_the_next_of_its_name_inherits_nothing() {
+    let street = Street::new();
+    let token = street.door.tokens.new_token("ci").unwrap();
+    let mut agent = street.greeted(json!({"role": "cli", "program": "x", "pid": 1, "token": token})).await;
+    let call = json!({"id": 1, "do": "call", "tool": "start_browser", "args": {"sessionId": "mine"}});
+    assert!(agent.ask(call.clone()).await.get("ok").is_some());
+    street.cli().await.ask(json!({"id": 1, "do": "token_revoke", "name": "ci"})).await;
+    assert_eq!(code(&agent.ask(call).await), "unauthorized");
+    let next = street.door.tokens.new_token("ci").unwrap();
+    let mut heir = street.greeted(json!({"role": "cli", "program": "x", "pid": 1, "token": next})).await;
+    let listed = heir.ask(json!({"id": 1, "do": "sessions"})).await;
+    assert_eq!(listed["ok"]["sessions"], json!([]), "{listed}");
+}
+
+/// The flags of `tabmux mcp` hold for whichever tool makes the session, and what cannot be had is said.
+#[tokio::test]
+async fn what_a_shim_asks_for_holds_for_navigate_too() {
+    let street = Street::new();
+    for (defaults, expected) in [
+        (json!({"isolation": "window"}), "window"),
+        (json!({"isolation": "zz"}), "bad_argument"),
+        (json!({"from": "work"}), "unsupported"),
+        (json!({"cdpEndpoint": "ws://x"}), "unsupported"),
+    ] {
+        let mut peer = street.greeted(json!({"role": "mcp", "program": "x", "pid": 1, "defaults": defaults})).await;
+        let client = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        peer.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client})).await;
+        let answer = peer.ask(tool(1, "navigate", json!({"url": "https://one.test/"}))).await;
+        if answer["result"]["isError"] == true {
+            assert_eq!(answer["result"]["_meta"]["tabmux/error"]["code"], expected, "{answer}");
+        } else {
+            let listed = peer.ask(tool(2, "list_sessions", json!({}))).await;
+            assert_eq!(listed["result"]["structuredContent"]["sessions"][0]["isolation"], expected, "{listed}");
+        }
+    }
+}
