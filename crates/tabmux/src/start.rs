@@ -109,7 +109,7 @@ impl Starter {
     /// Under the start lock: connects to whoever listens by now, else to the daemon it starts.
     pub(crate) fn connect_or_launch(&self, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
         self.places.prepare()?;
-        let _starting = rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?;
+        let mut starting = self.take_start_lock(deadline)?;
         let mut started = None;
         let mut launches = 0;
         loop {
@@ -117,6 +117,13 @@ impl Starter {
                 Ok(stream) => return Ok((stream, started)),
                 Err(Refusal::NoDaemon) if launches < MAX_LAUNCHES => {}
                 Err(refusal) => return Err(self.failure(&refusal)),
+            }
+            if self.is_supervised()? {
+                // Its `up` starts the daemon, with its own settings, and needs the start lock for that.
+                drop(starting);
+                self.outwait_supervisor(deadline)?;
+                starting = self.take_start_lock(deadline)?;
+                continue;
             }
             if rundir::lock_state(&self.places.paths.lock)? == LockState::Held {
                 self.outwait(deadline)?;
@@ -144,6 +151,25 @@ impl Starter {
 
     fn knock(&self, deadline: Instant) -> Result<UnixStream, Refusal> {
         knock(&self.places.paths.socket, deadline)
+    }
+
+    fn take_start_lock(&self, deadline: Instant) -> Outcome<std::fs::File> {
+        Ok(rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?)
+    }
+
+    /// Whether starting the daemon is the business of somebody else, a `tabmux up`.
+    fn is_supervised(&self) -> Outcome<bool> {
+        Ok(self.launcher.parent() == Parent::Client && rundir::lock_state(&self.places.up_lock)? == LockState::Held)
+    }
+
+    /// Gives the supervisor a moment to start its daemon, or to end.
+    fn outwait_supervisor(&self, deadline: Instant) -> Outcome {
+        if Instant::now() >= deadline {
+            let message = "`tabmux up` runs, but its daemon does not listen.";
+            return Err(Failure::unavailable(Code::Timeout, message, "See what that `tabmux up` says, or end it."));
+        }
+        rundir::await_free(&self.places.up_lock, GLANCE).ok();
+        Ok(())
     }
 
     /// A daemon that lives without listening is just starting or just ending.
