@@ -16,6 +16,8 @@ use crate::start::{Absent, Joined, Starter};
 
 /// For what the daemon answers at once.
 const PROMPT: Duration = Duration::from_secs(30);
+/// For what only looks.
+const LOOK: Duration = Duration::from_secs(5);
 /// A call may ask for up to ten minutes; the daemon keeps that deadline, this one only guards against a dead daemon.
 const PATIENT: Duration = Duration::from_secs(11 * 60);
 
@@ -110,6 +112,7 @@ impl Control {
     fn ask_once(&mut self, ask: Ask) -> Outcome<Said> {
         let within = match ask {
             Ask::Call { .. } => PATIENT,
+            Ask::Status | Ask::Sessions { .. } => LOOK,
             _ => PROMPT,
         };
         let io = |error: std::io::Error| match error.kind() {

@@ -144,6 +144,9 @@ impl Supervisor {
         let config = Arc::clone(&self.config);
         let status = blocking(move || Control::open(&config)?.ask(Ask::Status)).await?;
         output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
+        if let Some(why) = status["listen_error"].as_str() {
+            output::note(&format!("Without the HTTP door: {why}"));
+        }
         output::note("tabmux is up. Ctrl-C stops it.");
         Ok(())
     }
