@@ -93,10 +93,10 @@ impl Control {
     }
 
     /// Asks, and asks the next daemon where this one ended because it was empty: that one has begun nothing.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Outcome<Value> {
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Outcome<Value> {
         let stops = matches!(ask, Ask::Stop);
         for _ in 0..MAX_DAEMONS {
-            match self.ask_once(ask.clone())? {
+            match self.ask_once(ask)? {
                 Said::Answer(answer) => return answer,
                 Said::Goodbye(_) if stops => return Ok(Value::Null),
                 Said::Goodbye(why) if why == "empty" => {
@@ -109,7 +109,7 @@ impl Control {
         Err(left("empty"))
     }
 
-    fn ask_once(&mut self, ask: Ask) -> Outcome<Said> {
+    fn ask_once(&mut self, ask: &Ask) -> Outcome<Said> {
         let within = match ask {
             Ask::Call { .. } => PATIENT,
             Ask::Status | Ask::Sessions { .. } => LOOK,
@@ -123,7 +123,7 @@ impl Control {
             _ => gone(),
         };
         self.asked += 1;
-        let request = serde_json::to_string(&Request { id: self.asked, ask }).expect("a request is plain JSON");
+        let request = serde_json::to_string(&Request { id: self.asked, ask: ask.clone() }).expect("a request is plain JSON");
         let writer = &mut self.line.writer;
         writer.set_write_timeout(Some(within)).map_err(io)?;
         writer.set_read_timeout(Some(within)).map_err(io)?;

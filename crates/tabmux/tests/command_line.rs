@@ -186,6 +186,38 @@ fn a_command_that_met_a_daemon_on_its_way_out_asks_the_next_one() {
     });
 }
 
+/// Runs `tabmux up` beside a daemon it adopts, which then leaves with this word.
+fn adopted(home: &Home, goodbye: &str) -> std::process::Child {
+    let double = home.double();
+    let (out, err) = (std::process::Stdio::null(), std::process::Stdio::piped());
+    let up = home.tabmux(&["up"]).stdout(out).stderr(err).spawn().unwrap();
+    double.knocked();
+    let mut watched = double.welcome();
+    double.answer(&json!({"ok": {"listen": null}}));
+    std::fs::remove_file(home.path().join("run/tabmux.sock")).unwrap();
+    watched.say(&json!({"tabmux": 1, "goodbye": goodbye}));
+    up
+}
+
+#[test]
+fn up_ends_when_the_daemon_it_adopted_is_stopped() {
+    let ended = ran(adopted(&Home::new(), "stop").wait_with_output().unwrap());
+    assert!(ended.code == 0 && ended.err.contains("was stopped"), "{}", ended.err);
+}
+
+#[test]
+fn up_goes_on_with_a_daemon_of_its_own_when_the_one_it_adopted_was_empty() {
+    let home = Home::new();
+    let up = adopted(&home, "empty");
+    let begun = std::time::Instant::now();
+    while serde_json::from_str::<Value>(&run(&home, &["status", "--json"]).out).unwrap()["pid"].is_null() {
+        assert!(begun.elapsed().as_secs() < 20, "up starts its own");
+    }
+    assert_eq!(run(&home, &["stop"]).code, 0);
+    let ended = ran(up.wait_with_output().unwrap());
+    assert!(ended.code == 0 && ended.err.contains("one of our own") && !ended.err.contains("died"), "{}", ended.err);
+}
+
 #[test]
 fn a_daemon_that_does_not_answer_is_named_by_its_pid() {
     let home = Home::new();

@@ -52,7 +52,7 @@ pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> O
         let message = format!("The tool {tool} is not in this version yet.");
         return Err(Fault::new(Code::Unsupported, message, "`tabmux tools` lists what there is.").into());
     }
-    Control::open_or_start(config)?.ask(Ask::Call { tool, args })
+    Control::open_or_start(config)?.ask(&Ask::Call { tool, args })
 }
 
 pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {

@@ -63,7 +63,7 @@ fn directory(what: &'static str, dir: &std::path::Path) -> Check {
 /// Also gives the daemon's status, for the checks behind it.
 fn daemon(config: &Config) -> (Check, Option<Value>) {
     let check = |finding| Check { what: "daemon", finding };
-    let asked = Control::find(config).and_then(|found| found.map(|mut control| control.ask(Ask::Status)).transpose());
+    let asked = Control::find(config).and_then(|found| found.map(|mut control| control.ask(&Ask::Status)).transpose());
     match asked {
         Err(failure) => (check(Err(failure.into())), None),
         Ok(None) => (check(Ok("none runs; it is started when needed".into())), None),

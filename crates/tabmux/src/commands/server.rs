@@ -25,7 +25,7 @@ pub(super) fn status(config: &Config, form: Form) -> Outcome {
         (None, Form::Json) => return output::say_json(&json!({"running": false})),
         (None, Form::Text) => return Control::open(config).map(drop),
     };
-    let status = control.ask(Ask::Status)?;
+    let status = control.ask(&Ask::Status)?;
     output::report(form, &status, || described(&status))
 }
 
@@ -63,7 +63,7 @@ pub(super) fn stop(config: &Config, form: Form) -> Outcome {
     let stopped = match Control::find(config)? {
         Some(mut control) => {
             let pid = control.welcome.pid;
-            control.ask(Ask::Stop)?;
+            control.ask(&Ask::Stop)?;
             drop(control);
             await_gone(config, pid)?;
             true

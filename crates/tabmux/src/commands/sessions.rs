@@ -33,7 +33,7 @@ pub(super) fn ls(config: &Config, form: Form, ls: &Ls) -> Outcome {
 }
 
 fn list(config: &Config, mut control: Control, form: Form, ls: &Ls) -> Outcome {
-    let answer = control.ask(Ask::Sessions { all: ls.all })?;
+    let answer = control.ask(&Ask::Sessions { all: ls.all })?;
     let sessions = sessions_in(&answer);
     if let Some(format) = &ls.format {
         let lines = sessions.iter().map(|session| Ok(fill(format, session)? + "\n")).collect::<Outcome<String>>()?;
@@ -62,7 +62,7 @@ pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Ma
 
 /// The operator looks among everybody's sessions, because that is whom `kill-session` reaches; a capability among its own.
 pub(super) fn has(config: &Config, form: Form, target: &str) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Sessions { all: config.token.is_none() })?;
+    let answer = Control::open(config)?.ask(&Ask::Sessions { all: config.token.is_none() })?;
     let named = |session: &&Value| ["sessionId", "id", "uuid"].iter().any(|member| session[member] == target);
     match sessions_in(&answer).iter().find(named) {
         Some(session) => output::report(form, session, String::new),
@@ -74,11 +74,11 @@ pub(super) fn has(config: &Config, form: Form, target: &str) -> Outcome {
 }
 
 pub(super) fn kill(config: &Config, form: Form, target: String) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Kill { session: target })?;
+    let answer = Control::open(config)?.ask(&Ask::Kill { session: target })?;
     output::report(form, &answer, String::new)
 }
 
 pub(super) fn rename(config: &Config, form: Form, target: String, name: String) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Rename { session: target, name })?;
+    let answer = Control::open(config)?.ask(&Ask::Rename { session: target, name })?;
     output::report(form, &answer, String::new)
 }

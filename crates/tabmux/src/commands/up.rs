@@ -33,7 +33,7 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 enum Watched {
     Child(Child),
     /// Started by somebody else; its connection says when it ends.
-    Adopted(Control),
+    Adopted(Box<Control>),
 }
 
 enum Ended {
@@ -131,7 +131,7 @@ impl Supervisor {
             let (_stream, child) = Starter::supervising(&config)?.connect_or_launch(Instant::now() + BEGIN_WITHIN)?;
             match child {
                 Some(child) => Ok(Watched::Child(child)),
-                None => Control::open(&config).map(Watched::Adopted),
+                None => Control::open(&config).map(|control| Watched::Adopted(Box::new(control))),
             }
         })
         .await
@@ -142,7 +142,7 @@ impl Supervisor {
             output::note("A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies.");
         }
         let config = Arc::clone(&self.config);
-        let status = blocking(move || Control::open(&config)?.ask(Ask::Status)).await?;
+        let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;
         output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
         if let Some(why) = status["listen_error"].as_str() {
             output::note(&format!("Without the HTTP door: {why}"));
@@ -165,7 +165,7 @@ impl Supervisor {
         blocking(move || {
             let Some(mut control) = Control::find(&config)? else { return Ok(()) };
             let pid = control.welcome.pid;
-            control.ask(Ask::Stop)?;
+            control.ask(&Ask::Stop)?;
             await_gone(&config, pid)
         })
         .await
