@@ -128,7 +128,7 @@ pub(crate) enum Command {
 #[derive(Debug, Default, Args)]
 pub(crate) struct Make {
     /// What keeps it apart from others: context, window, tab or browser
-    #[arg(long, value_name = "UNIT")]
+    #[arg(long, value_name = "UNIT", value_parser = ["context", "window", "tab", "browser"], hide_possible_values = true)]
     pub(crate) isolation: Option<String>,
     /// Where its cookies come from
     #[arg(long, value_name = "SOURCE")]
@@ -195,31 +195,31 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Show the page as an agent reads it
+    /// Show the page as an agent reads it (not in this version yet)
     Snapshot {
         #[command(flatten)]
         at: At,
     },
-    /// Click an element
+    /// Click an element (not in this version yet)
     Click {
         selector: String,
         #[command(flatten)]
         at: At,
     },
-    /// Put a value into a field
+    /// Put a value into a field (not in this version yet)
     Fill {
         selector: String,
         text: String,
         #[command(flatten)]
         at: At,
     },
-    /// Type where the focus is
+    /// Type where the focus is (not in this version yet)
     Type {
         text: String,
         #[command(flatten)]
         at: At,
     },
-    /// Press a key
+    /// Press a key (not in this version yet)
     Press {
         key: String,
         #[command(flatten)]
@@ -231,13 +231,13 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Take a picture of the page
+    /// Take a picture of the page (not in this version yet)
     Screenshot {
         file: Option<std::path::PathBuf>,
         #[command(flatten)]
         at: At,
     },
-    /// Wait for a text, or for what the flags say
+    /// Wait for a text, or for what the flags say (not in this version yet)
     Wait {
         text: Option<String>,
         #[arg(long)]

@@ -18,9 +18,9 @@ use tabmux_core::{Code, Fault};
 
 use crate::cli::{Cli, Command};
 use crate::daemon;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{self, Form};
-use crate::settings::{Config, Environment};
+use crate::settings::{Config, Environment, Flags};
 
 /// How a command that said its result itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,19 +33,22 @@ pub(crate) enum Done {
 pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
     let command = match cli.command {
         // These two need no configuration, and must work where it is broken.
+        Some(Command::Completions { .. } | Command::Man | Command::Logs { follow: true }) if form == Form::Json => {
+            return Err(Failure::usage("What this command prints is no JSON document.", "Leave --json away."));
+        }
         Some(Command::Completions { shell }) => return completions(shell).map(|()| Done::Well),
         Some(Command::Man) => return man().map(|()| Done::Well),
         other => other,
     };
-    let config = Config::resolve(&cli.flags, Environment::of_process())?;
+    let (config, broken) = configuration(&cli.flags, command.as_ref())?;
     let done = match command {
         None => sessions::ls_or_begin(&config, form),
         Some(Command::Mcp(args)) => mcp::run(&config, *args),
         Some(Command::Up) => up::run(&config),
         Some(Command::Status) => server::status(&config, form),
         Some(Command::Stop) => server::stop(&config, form),
-        Some(Command::Logs { follow }) => server::logs(&config, follow),
-        Some(Command::Doctor { isolation }) => return doctor::run(&config, form, isolation),
+        Some(Command::Logs { follow }) => server::logs(&config, form, follow),
+        Some(Command::Doctor { isolation }) => return doctor::run(&config, form, isolation, broken),
         Some(Command::New { session, make, url }) => sessions::new(&config, form, session, make, url),
         Some(Command::Ls(ls)) => sessions::ls(&config, form, &ls),
         Some(Command::HasSession { target }) => sessions::has(&config, form, &target),
@@ -67,6 +70,18 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::Completions { .. } | Command::Man) => unreachable!("answered above"),
     };
     done.map(|()| Done::Well)
+}
+
+/// A daemon can be stopped, and looked at by `doctor`, where the settings are broken; `doctor` then says what is wrong with them.
+fn configuration(flags: &Flags, command: Option<&Command>) -> Outcome<(Config, Option<Failure>)> {
+    let env = Environment::of_process();
+    match Config::resolve(flags, env.clone()) {
+        Ok(config) => Ok((config, None)),
+        Err(failure) if failure.exit == Exit::BadConfiguration && matches!(command, Some(Command::Stop | Command::Doctor { .. })) => {
+            Ok((Config::of_places(flags, env)?, Some(failure)))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 fn not_built(what: &str, instead: &str) -> Failure {

@@ -1,6 +1,6 @@
 //! The command line's side of the daemon's control door: one question, one answer.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read, Take, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -16,15 +16,35 @@ use crate::start::{Absent, Joined, Starter};
 
 /// For what the daemon answers at once.
 const PROMPT: Duration = Duration::from_secs(30);
+/// For what only looks.
+const LOOK: Duration = Duration::from_secs(5);
 /// A call may ask for up to ten minutes; the daemon keeps that deadline, this one only guards against a dead daemon.
 const PATIENT: Duration = Duration::from_secs(11 * 60);
 
+/// A daemon that ends because it is empty is asked for so often; each time it is another one.
+const MAX_DAEMONS: u32 = 3;
+
 #[derive(Debug)]
 pub(crate) struct Control {
-    reader: BufReader<std::io::Take<UnixStream>>,
-    writer: UnixStream,
+    starter: Starter,
+    hello: Hello,
+    absent: Absent,
+    line: Line,
     pub(crate) welcome: Welcome,
     asked: u64,
+}
+
+/// The connection to one daemon, line by line.
+#[derive(Debug)]
+struct Line {
+    reader: BufReader<Take<Chain<Cursor<Vec<u8>>, UnixStream>>>,
+    writer: UnixStream,
+}
+
+/// What came instead of an answer, or the answer.
+enum Said {
+    Answer(Outcome<Value>),
+    Goodbye(String),
 }
 
 /// What the daemon says without being asked.
@@ -51,46 +71,74 @@ pub(crate) fn hello(config: &Config) -> Hello {
 impl Control {
     /// Starts a daemon where none runs.
     pub(crate) fn open_or_start(config: &Config) -> Outcome<Self> {
-        let starter = Starter::of(config)?;
-        starter.join(&hello(config), Absent::Start)?.map_or_else(|| Err(starter.no_daemon()), Self::of)
+        Self::join(config, Absent::Start).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
     }
 
     /// Fails where no daemon runs.
     pub(crate) fn open(config: &Config) -> Outcome<Self> {
-        let starter = Starter::of(config)?;
-        starter.join(&hello(config), Absent::Say)?.map_or_else(|| Err(starter.no_daemon()), Self::of)
+        Self::join(config, Absent::Say).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
     }
 
     /// `None` where no daemon runs.
     pub(crate) fn find(config: &Config) -> Outcome<Option<Self>> {
-        Starter::of(config)?.join(&hello(config), Absent::Say)?.map(Self::of).transpose()
+        Self::join(config, Absent::Say).map(|(_, found)| found)
     }
 
-    fn of(joined: Joined) -> Outcome<Self> {
-        let writer = joined.stream.try_clone().map_err(|error| Failure::io("The daemon's connection cannot be used", &error))?;
-        // Nothing but a goodbye can come before the first question, and then the question fails as it should.
-        let reader = BufReader::new(joined.stream.take(u64::MAX));
-        Ok(Self { reader, writer, welcome: joined.welcome, asked: 0 })
+    fn join(config: &Config, absent: Absent) -> Outcome<(Starter, Option<Self>)> {
+        let (starter, hello) = (Starter::of(config)?, hello(config));
+        let Some(joined) = starter.join(&hello, absent)? else { return Ok((starter, None)) };
+        let (line, welcome) = Line::of(joined)?;
+        let control = Self { starter: starter.clone(), hello, absent, line, welcome, asked: 0 };
+        Ok((starter, Some(control)))
     }
 
-    pub(crate) fn ask(&mut self, ask: Ask) -> Outcome<Value> {
-        let within = if matches!(ask, Ask::Call { .. }) { PATIENT } else { PROMPT };
+    /// Asks, and asks the next daemon where this one ended because it was empty: that one has begun nothing.
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Outcome<Value> {
+        let stops = matches!(ask, Ask::Stop);
+        for _ in 0..MAX_DAEMONS {
+            match self.ask_once(ask)? {
+                Said::Answer(answer) => return answer,
+                Said::Goodbye(_) if stops => return Ok(Value::Null),
+                Said::Goodbye(why) if why == "empty" => {
+                    let joined = self.starter.join(&self.hello, self.absent)?.ok_or_else(|| self.starter.no_daemon())?;
+                    (self.line, self.welcome) = Line::of(joined)?;
+                }
+                Said::Goodbye(why) => return Err(left(&why)),
+            }
+        }
+        Err(left("empty"))
+    }
+
+    fn ask_once(&mut self, ask: &Ask) -> Outcome<Said> {
+        let within = match ask {
+            Ask::Call { .. } => PATIENT,
+            Ask::Status | Ask::Sessions { .. } => LOOK,
+            _ => PROMPT,
+        };
         let io = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
                 let message = format!("The daemon did not answer within {} s.", within.as_secs());
                 Failure::unavailable(Code::Timeout, message, "Look at `tabmux logs`, or end it with `tabmux stop`.")
             }
             _ => gone(),
         };
         self.asked += 1;
-        let request = serde_json::to_string(&Request { id: self.asked, ask }).expect("a request is plain JSON");
-        self.writer.set_write_timeout(Some(within)).map_err(io)?;
-        self.writer.set_read_timeout(Some(within)).map_err(io)?;
-        self.writer.write_all(format!("{request}\n").as_bytes()).map_err(io)?;
+        let request = serde_json::to_string(&Request { id: self.asked, ask: ask.clone() }).expect("a request is plain JSON");
+        let writer = &mut self.line.writer;
+        writer.set_write_timeout(Some(within)).map_err(io)?;
+        writer.set_read_timeout(Some(within)).map_err(io)?;
+        match writer.write_all(format!("{request}\n").as_bytes()) {
+            // It may have said goodbye before it closed.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.map_err(io)?,
+        }
         loop {
-            let line = self.line().map_err(io)?;
-            if line.is_empty() || line.starts_with(GoodbyeLine::PREFIX) {
+            let line = self.line.next().map_err(io)?;
+            if line.is_empty() {
                 return Err(gone());
+            }
+            if line.starts_with(GoodbyeLine::PREFIX) {
+                return Ok(Said::Goodbye(serde_json::from_str(&line).map_or_else(|_| String::new(), |line: GoodbyeLine| line.goodbye)));
             }
             let response: Response = serde_json::from_str(&line).map_err(|error| {
                 Failure::unavailable(
@@ -102,20 +150,20 @@ impl Control {
             if response.id != self.asked {
                 continue;
             }
-            return match response.error {
+            return Ok(Said::Answer(match response.error {
                 Some(fault) => Err(Failure { exit: Exit::CallFailed, fault: fault.into() }),
                 None => Ok(response.ok.unwrap_or(Value::Null)),
-            };
+            }));
         }
     }
 
     /// Waits, however long it takes, until the daemon ends.
     pub(crate) fn await_end(mut self) -> End {
-        if self.writer.set_read_timeout(None).is_err() {
+        if self.line.writer.set_read_timeout(None).is_err() {
             return End::Crash;
         }
         loop {
-            match self.line() {
+            match self.line.next() {
                 Ok(line) if line.is_empty() => return End::Crash,
                 Ok(line) => {
                     if let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_str(&line) {
@@ -126,18 +174,32 @@ impl Control {
             }
         }
     }
+}
+
+impl Line {
+    fn of(joined: Joined) -> Outcome<(Self, Welcome)> {
+        let writer = joined.stream.try_clone().map_err(|error| Failure::io("The daemon's connection cannot be used", &error))?;
+        let reader = BufReader::new(Cursor::new(joined.early).chain(joined.stream).take(u64::MAX));
+        Ok((Self { reader, writer }, joined.welcome))
+    }
 
     /// Empty at the end.
-    fn line(&mut self) -> std::io::Result<String> {
+    fn next(&mut self) -> std::io::Result<String> {
         self.reader.get_mut().set_limit(MAX_FRAME_BYTES as u64);
         let mut line = String::new();
         loop {
             match self.reader.read_line(&mut line) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 other => return other.map(|_| line),
             }
         }
     }
+}
+
+/// It said that it ends, and so it has not begun what it was asked.
+fn left(why: &str) -> Failure {
+    let message = format!("The daemon ended ({why}) instead of answering.");
+    Failure::unavailable(Code::Cancelled, message, "Try again; where none runs, `tabmux new` or `tabmux up` starts one.")
 }
 
 fn gone() -> Failure {

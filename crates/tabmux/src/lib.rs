@@ -43,12 +43,16 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
     let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if asked_for_json && !wanted {
-        let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        output::fail(Form::Json, &Failure::usage(format!("{first}."), "`tabmux --help` shows what there is."));
+        output::fail(Form::Json, &Failure::usage(sentence(&error.render().to_string()), "`tabmux --help` shows what there is."));
     } else {
         // Where it cannot be printed, the exit status still says it.
         error.print().ok();
     }
     ExitCode::from(if wanted { 0 } else { Exit::WrongUsage as u8 })
+}
+
+/// What clap says before its hints, in one line: the arguments it names stand below its first one.
+fn sentence(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    format!("{}.", lines.join(" ").trim_start_matches("error: ").trim_end_matches('.'))
 }

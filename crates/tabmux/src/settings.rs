@@ -2,7 +2,7 @@
 //! the file; nothing unknown is ignored. This is the only room that looks at the environment.
 
 mod duration;
-mod keys;
+pub(crate) mod keys;
 mod layers;
 pub(crate) mod paths;
 
@@ -88,13 +88,22 @@ impl Environment {
 
 impl Config {
     pub(crate) fn resolve(flags: &Flags, env: Environment) -> Outcome<Self> {
-        let places = paths::resolve(flags, &env)?;
         let layers = Layers::gather(flags, &env)?;
+        Self::of(&layers, flags, env)
+    }
+
+    /// As if nothing but places had been set, for commands that must work where the settings are broken.
+    pub(crate) fn of_places(flags: &Flags, env: Environment) -> Outcome<Self> {
+        Self::of(&Layers::default(), flags, env)
+    }
+
+    fn of(layers: &Layers, flags: &Flags, env: Environment) -> Outcome<Self> {
+        let places = paths::resolve(flags, &env)?;
         let settings = Settings {
             paths: places.paths.clone(),
-            clocks: clocks(&layers)?,
-            limits: limits(&layers)?,
-            listen: listen(&layers, flags)?,
+            clocks: clocks(layers)?,
+            limits: limits(layers)?,
+            listen: listen(layers, flags)?,
             on_lost: layers.read("session.on_lost", OnLost::Grace, "grace, close or keep", |raw| {
                 one_of(raw, &[("grace", OnLost::Grace), ("close", OnLost::Close), ("keep", OnLost::Keep)])
             })?,

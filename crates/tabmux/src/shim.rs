@@ -219,10 +219,18 @@ impl Shim {
         }
     }
 
-    fn client_said(&mut self, mut line: Vec<u8>) {
+    fn client_said(&mut self, line: Vec<u8>) {
         if line.trim_ascii().is_empty() {
             return;
         }
+        match glimpse::batch(&line) {
+            // Each request of a batch is answered for itself, whatever becomes of the daemon.
+            Some(messages) => messages.into_iter().for_each(|message| self.client_said_one(message)),
+            None => self.client_said_one(line),
+        }
+    }
+
+    fn client_said_one(&mut self, mut line: Vec<u8>) {
         line.push(b'\n');
         match glimpse(&line) {
             Glimpse::Request { id, method } => {

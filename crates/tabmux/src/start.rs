@@ -23,6 +23,8 @@ pub(crate) use launch::{ReadyReport, Report, own_program};
 
 /// For the whole dance and the welcome: a daemon that was stopped for 20 s must still be waited for.
 const JOIN_WITHIN: Duration = Duration::from_secs(60);
+/// For commands that start nothing and only look: a daemon that does not answer is what they have to tell.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// A daemon that dies at once after it was ready is not started more often than this.
 const MAX_LAUNCHES: u32 = 3;
 /// How long a daemon that holds its lock without listening is left to itself before it is looked at again.
@@ -72,7 +74,11 @@ impl Starter {
     /// Connects and says hello; `None` where no daemon runs and none is to be started. A daemon that leaves before its
     /// welcome is danced around again.
     pub(crate) fn join(&self, hello: &Hello, absent: Absent) -> Outcome<Option<Joined>> {
-        let deadline = Instant::now() + JOIN_WITHIN;
+        let patience = match absent {
+            Absent::Start => JOIN_WITHIN,
+            Absent::Say => LOOK_WITHIN,
+        };
+        let deadline = Instant::now() + patience;
         let mut glance = GLANCE;
         loop {
             let Some(stream) = self.connect(absent, deadline)? else { return Ok(None) };
@@ -109,7 +115,7 @@ impl Starter {
     /// Under the start lock: connects to whoever listens by now, else to the daemon it starts.
     pub(crate) fn connect_or_launch(&self, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
         self.places.prepare()?;
-        let _starting = rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?;
+        let mut starting = self.take_start_lock(deadline)?;
         let mut started = None;
         let mut launches = 0;
         loop {
@@ -117,6 +123,13 @@ impl Starter {
                 Ok(stream) => return Ok((stream, started)),
                 Err(Refusal::NoDaemon) if launches < MAX_LAUNCHES => {}
                 Err(refusal) => return Err(self.failure(&refusal)),
+            }
+            if self.is_supervised()? {
+                // Its `up` starts the daemon, with its own settings, and needs the start lock for that.
+                drop(starting);
+                self.outwait_supervisor(deadline)?;
+                starting = self.take_start_lock(deadline)?;
+                continue;
             }
             if rundir::lock_state(&self.places.paths.lock)? == LockState::Held {
                 self.outwait(deadline)?;
@@ -138,12 +151,47 @@ impl Starter {
         self.failure(&Refusal::NoDaemon)
     }
 
+    /// The daemon lives and says nothing. Its pid is what helps then.
+    fn silent(&self) -> Failure {
+        let pid = std::fs::read_to_string(&self.places.paths.pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        let (message, hint) = match pid {
+            Some(pid) => (
+                format!("The daemon is running, but pid {pid} does not answer."),
+                format!("It may be suspended (`kill -CONT {pid}`) or overloaded; try again, or end it with `kill -9 {pid}`."),
+            ),
+            None => ("The daemon is running, but it does not answer.".into(), "It may be suspended or overloaded; try again.".into()),
+        };
+        Failure::unavailable(Code::Timeout, message, hint)
+    }
+
     fn failure(&self, refusal: &Refusal) -> Failure {
+        if matches!(refusal, Refusal::Busy) {
+            return self.silent();
+        }
         refusal.failure(&self.places.paths.socket)
     }
 
     fn knock(&self, deadline: Instant) -> Result<UnixStream, Refusal> {
         knock(&self.places.paths.socket, deadline)
+    }
+
+    fn take_start_lock(&self, deadline: Instant) -> Outcome<std::fs::File> {
+        Ok(rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?)
+    }
+
+    /// Whether starting the daemon is the business of somebody else, a `tabmux up`.
+    fn is_supervised(&self) -> Outcome<bool> {
+        Ok(self.launcher.parent() == Parent::Client && rundir::lock_state(&self.places.up_lock)? == LockState::Held)
+    }
+
+    /// Gives the supervisor a moment to start its daemon, or to end.
+    fn outwait_supervisor(&self, deadline: Instant) -> Outcome {
+        if Instant::now() >= deadline {
+            let message = "`tabmux up` runs, but its daemon does not listen.";
+            return Err(Failure::unavailable(Code::Timeout, message, "See what that `tabmux up` says, or end it."));
+        }
+        rundir::await_free(&self.places.up_lock, GLANCE).ok();
+        Ok(())
     }
 
     /// A daemon that lives without listening is just starting or just ending.
@@ -178,14 +226,7 @@ impl Starter {
                 let message = format!("What listens at {socket} is no tabmux daemon: it said nothing, and no daemon holds the lock.");
                 Err(Failure::unavailable(Code::PolicyDenied, message, "End that process, or set TABMUX_RUNTIME_DIR to another directory."))
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-                let message = format!("The daemon is running but said nothing for {} s.", JOIN_WITHIN.as_secs());
-                Err(Failure::unavailable(
-                    Code::Timeout,
-                    message,
-                    "It may be stopped or overloaded; try again, or end it with `tabmux stop`.",
-                ))
-            }
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Err(self.silent()),
             Err(error) => Err(Failure::io("The daemon's welcome cannot be read", &error)),
         }
     }
@@ -199,8 +240,9 @@ pub(crate) fn exchange(
     deadline: Instant,
     worthwhile: impl Fn() -> bool,
 ) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))?;
+    let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(SILENCE.min(left())))?;
+    stream.set_write_timeout(Some(left()))?;
     let mut writer = stream;
     writer.write_all(format!("{line}\n").as_bytes())?;
     let mut reader = BufReader::new(stream.take(MAX_FRAME_BYTES as u64));
@@ -208,7 +250,7 @@ pub(crate) fn exchange(
     while let Err(error) = reader.read_until(b'\n', &mut answer) {
         match error.kind() {
             std::io::ErrorKind::WouldBlock if !worthwhile() => return Err(std::io::ErrorKind::ConnectionRefused.into()),
-            std::io::ErrorKind::WouldBlock if Instant::now() < deadline => {}
+            std::io::ErrorKind::WouldBlock if Instant::now() < deadline => stream.set_read_timeout(Some(SILENCE.min(left())))?,
             _ => return Err(error),
         }
     }

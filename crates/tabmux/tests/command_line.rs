@@ -115,6 +115,132 @@ fn what_is_not_built_yet_says_so() {
 }
 
 #[test]
+fn tools_of_a_later_version_are_said_to_be_that_and_start_nothing() {
+    let home = Home::new();
+    for args in
+        [&["snapshot"][..], &["click", "e1"], &["fill", "e1", "x"], &["type", "x"], &["press", "a"], &["screenshot"], &["wait", "x"]]
+    {
+        let failed = run(&home, args);
+        assert_eq!((failed.code, failed.out.as_str()), (1, ""), "{args:?}");
+        assert!(failed.err.contains("[unsupported]") && failed.err.contains("is not in this version yet"), "{}", failed.err);
+    }
+    assert!(run(&home, &["call", "execute_sequence"]).err.contains("[unsupported]"));
+    assert!(!home.path().join("run").exists());
+    assert!(run(&home, &["--help"]).out.contains("Click an element (not in this version yet)"));
+}
+
+#[test]
+fn with_json_wrong_usage_names_the_arguments_and_what_is_no_json_is_refused() {
+    let home = Home::new();
+    let message = |args: &[&str]| {
+        let failed = run(&home, args);
+        assert_eq!(failed.code, 2, "{args:?}");
+        serde_json::from_str::<Value>(&failed.out).unwrap()["error"]["message"].as_str().unwrap().to_owned()
+    };
+    assert!(message(&["call", "--json"]).ends_with("were not provided: <TOOL>."));
+    assert!(message(&["completions", "bash", "--json"]).contains("no JSON"));
+    assert!(message(&["logs", "-f", "--json"]).contains("no JSON"));
+    assert!(message(&["new", "--isolation", "zzz", "--json"]).contains("zzz"));
+    std::fs::create_dir(home.path().join("state")).unwrap();
+    std::fs::write(home.path().join("state/daemon.log"), "one\ntwo\n").unwrap();
+    let log: Value = serde_json::from_str(&run(&home, &["logs", "--json"]).out).unwrap();
+    assert_eq!(log["lines"], json!(["one", "two"]));
+}
+
+#[test]
+fn a_log_whose_reader_left_ends_silently() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("state")).unwrap();
+    std::fs::write(home.path().join("state/daemon.log"), "a line\n".repeat(100_000)).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = home.tabmux(&["logs"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_broken_configuration_does_not_keep_stop_and_is_what_doctor_reports() {
+    let home = Home::new();
+    let broken = |args: &[&str]| ran(home.tabmux(args).env("TABMUX_SESSION_IDLE", "soon").output().unwrap());
+    assert_eq!(broken(&["stop"]).code, 0);
+    let doctor = broken(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.out.starts_with("problem  configuration: session.idle"), "{}", doctor.out);
+}
+
+#[test]
+fn a_command_that_met_a_daemon_on_its_way_out_asks_the_next_one() {
+    let home = Home::new();
+    let double = home.double();
+    std::thread::scope(|scope| {
+        let command = scope.spawn(|| run(&home, &["eval", "1"]));
+        let mut leaving = double.welcome();
+        leaving.hear();
+        leaving.say(&json!({"tabmux": 1, "goodbye": "empty"}));
+        drop(leaving);
+        double.answer(&json!({"ok": {"content": [{"type": "text", "text": "1"}]}}));
+        assert_eq!(command.join().unwrap().out, "1\n");
+        let command = scope.spawn(|| run(&home, &["eval", "1"]));
+        double.welcome().say(&json!({"tabmux": 1, "goodbye": "stop"}));
+        let ended = command.join().unwrap();
+        assert!(ended.code == 69 && ended.err.contains("[cancelled]") && ended.err.contains("(stop)"), "{}", ended.err);
+    });
+}
+
+/// Runs `tabmux up` beside a daemon it adopts, which then leaves with this word.
+fn adopted(home: &Home, goodbye: &str) -> std::process::Child {
+    let double = home.double();
+    let (out, err) = (std::process::Stdio::null(), std::process::Stdio::piped());
+    let up = home.tabmux(&["up"]).stdout(out).stderr(err).spawn().unwrap();
+    double.knocked();
+    let mut watched = double.welcome();
+    double.answer(&json!({"ok": {"listen": null}}));
+    std::fs::remove_file(home.path().join("run/tabmux.sock")).unwrap();
+    watched.say(&json!({"tabmux": 1, "goodbye": goodbye}));
+    up
+}
+
+#[test]
+fn up_ends_when_the_daemon_it_adopted_is_stopped() {
+    let ended = ran(adopted(&Home::new(), "stop").wait_with_output().unwrap());
+    assert!(ended.code == 0 && ended.err.contains("was stopped"), "{}", ended.err);
+}
+
+#[test]
+fn up_goes_on_with_a_daemon_of_its_own_when_the_one_it_adopted_was_empty() {
+    let home = Home::new();
+    let up = adopted(&home, "empty");
+    let begun = std::time::Instant::now();
+    while serde_json::from_str::<Value>(&run(&home, &["status", "--json"]).out).unwrap()["pid"].is_null() {
+        assert!(begun.elapsed().as_secs() < 20, "up starts its own");
+    }
+    assert_eq!(run(&home, &["stop"]).code, 0);
+    let ended = ran(up.wait_with_output().unwrap());
+    assert!(ended.code == 0 && ended.err.contains("one of our own") && !ended.err.contains("died"), "{}", ended.err);
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_named_by_its_pid() {
+    let home = Home::new();
+    let double = home.double();
+    let run_dir = home.path().join("run");
+    let lock = std::fs::File::create(run_dir.join("tabmux.lock")).unwrap();
+    lock.lock().unwrap();
+    std::fs::write(run_dir.join("tabmux.pid"), "4194303\n").unwrap();
+    let begun = std::time::Instant::now();
+    let failed = run(&home, &["status"]);
+    assert!(failed.code == 69 && failed.err.contains("pid 4194303 does not answer"), "{}", failed.err);
+    assert!(begun.elapsed().as_secs() < 10);
+    drop(double);
+}
+
+#[test]
+fn a_door_that_could_not_open_is_shown_with_its_reason() {
+    let why = "127.0.0.1:3026 is taken by process 7 (nc).";
+    let (_, status) = asked(&["status"], &json!({"ok": {"listen": null, "listen_error": why}}));
+    assert!(status.out.contains(&format!("off: {why}")), "{}", status.out);
+}
+
+#[test]
 fn completions_and_the_man_page_need_no_configuration() {
     let home = Home::new();
     for (args, part) in [(&["completions", "bash"][..], "_tabmux"), (&["completions", "zsh"], "#compdef"), (&["man"], ".TH tabmux")] {
@@ -156,8 +282,8 @@ fn a_call_carries_its_arguments_and_prints_its_text() {
     assert_eq!((called.code, called.out.as_str(), called.err.as_str()), (0, "Went there.\n", ""));
     let (ask, called) = asked(&["open", "https://a.test", "--json"], &reply);
     assert_eq!((&ask["tool"], serde_json::from_str::<Value>(&called.out).unwrap()), (&json!("navigate"), reply["ok"].clone()));
-    let (ask, _) = asked(&["fill", "e3", "hello"], &reply);
-    assert_eq!((&ask["tool"], &ask["args"]), (&json!("set_value"), &json!({"selector": "e3", "value": "hello"})));
+    let (ask, _) = asked(&["eval", "1"], &reply);
+    assert_eq!((&ask["tool"], &ask["args"]), (&json!("evaluate"), &json!({"script": "1"})));
 }
 
 #[test]

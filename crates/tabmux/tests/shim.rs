@@ -67,6 +67,19 @@ fn when_the_daemon_dies_in_mid_call_reads_are_sent_again_and_writes_have_an_unkn
 }
 
 #[test]
+fn each_request_of_a_batch_is_answered_when_the_daemon_dies() {
+    let home = Home::new();
+    let double = home.double();
+    let mut mcp = home.mcp(&[]);
+    let mut daemon = double.welcome();
+    mcp.say(&json!([call(1, "navigate"), call(2, "list_sessions")]));
+    assert_eq!((daemon.hear(), daemon.hear()), (Some(call(1, "navigate")), Some(call(2, "list_sessions"))));
+    drop(daemon);
+    assert_eq!(mcp.hear()["id"], 1);
+    assert_eq!(double.welcome().hear(), Some(call(2, "list_sessions")));
+}
+
+#[test]
 fn an_initialize_that_was_not_answered_is_sent_again_and_not_remembered() {
     let home = Home::new();
     let double = home.double();

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 
 const HINT: &str = "Write key=value, key:='JSON', or --args '{\"key\": …}'.";
 
-/// Pairs win over `--args`. What the tool wants as a text stays one, even where it reads as JSON.
+/// An argument is given once, as a pair or in `--args`. What the tool wants as a text stays one, even where it reads as JSON.
 pub(super) fn gather(tool: &str, pairs: &[String], object: Option<&str>) -> Outcome<Map<String, Value>> {
     let mut args = match object.map(|text| tabmux_wire::strict::parse(text.as_bytes())) {
         None => Map::new(),
@@ -14,10 +14,9 @@ pub(super) fn gather(tool: &str, pairs: &[String], object: Option<&str>) -> Outc
         Some(Ok(other)) => return Err(Failure::usage(format!("--args is {other}, not a JSON object."), HINT)),
         Some(Err(fault)) => return Err(Failure::usage(format!("--args: {}", fault.message), HINT)),
     };
-    let mut given = std::collections::HashSet::new();
     for pair in pairs {
         let (key, value) = parse(tool, pair)?;
-        if !given.insert(key.clone()) {
+        if args.contains_key(&key) {
             return Err(Failure::usage(format!("The argument {key:?} is given twice."), HINT));
         }
         args.insert(key, value);
@@ -72,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn pairs_win_over_the_object() {
-        assert_eq!(args(&["a=1"], Some(r#"{"a":0,"b":2}"#)).unwrap(), json!({"a": 1, "b": 2}));
+    fn pairs_stand_beside_the_object() {
+        assert_eq!(args(&["a=1"], Some(r#"{"b":2}"#)).unwrap(), json!({"a": 1, "b": 2}));
     }
 
     #[test]
@@ -83,6 +82,7 @@ mod tests {
             (&["=x"], None, "no key"),
             (&["a:={"], None, "a:={"),
             (&["a=1", "a=2"], None, "\"a\" is given twice"),
+            (&["a=1"], Some(r#"{"a":2}"#), "\"a\" is given twice"),
             (&[], Some("[1]"), "not a JSON object"),
             (&[], Some("{"), "--args"),
             (&[], Some(r#"{"a":1,"a":2}"#), "twice"),

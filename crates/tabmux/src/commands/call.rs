@@ -1,6 +1,7 @@
 //! `tabmux call` and its short forms: one tool call, one result on standard output.
 
 use serde_json::{Map, Value};
+use tabmux_core::{Code, Fault};
 use tabmux_wire::control::Ask;
 
 use crate::cli::{At, Short};
@@ -9,14 +10,49 @@ use crate::failure::Outcome;
 use crate::output::{self, Form};
 use crate::settings::Config;
 
+/// Tools that the contract names and a later version has. One that is in the table by now is called.
+const LATER: [&str; 23] = [
+    "start_app_session",
+    "start_session",
+    "snapshot",
+    "get_visible_elements",
+    "screenshot",
+    "network",
+    "click_element",
+    "set_value",
+    "tap_element",
+    "type_text",
+    "press_key",
+    "hover",
+    "select_option",
+    "drag",
+    "scroll",
+    "upload_file",
+    "wait_for",
+    "execute_sequence",
+    "cookies",
+    "storage",
+    "emulate",
+    "pdf",
+    "downloads",
+];
+
 pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
     let reply = call(config, tool, place(args, at))?;
     output::report(form, &reply, || text_of(&reply))
 }
 
+fn is_for_later(tool: &str) -> bool {
+    LATER.contains(&tool) && tabmux_tools::find(tool).is_none()
+}
+
 /// Makes a call: `{content, result, structured}`, or the tool's own failure.
 pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> Outcome<Value> {
-    Control::open_or_start(config)?.ask(Ask::Call { tool, args })
+    if is_for_later(&tool) {
+        let message = format!("The tool {tool} is not in this version yet.");
+        return Err(Fault::new(Code::Unsupported, message, "`tabmux tools` lists what there is.").into());
+    }
+    Control::open_or_start(config)?.ask(&Ask::Call { tool, args })
 }
 
 pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
@@ -55,9 +91,12 @@ fn place(mut args: Map<String, Value>, at: At) -> Map<String, Value> {
     args
 }
 
-/// The text an agent would read.
+/// The text an agent would read, without the block that says which session was picked: that is no part of the result.
 pub(super) fn text_of(reply: &Value) -> String {
-    let parts = reply["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let parts = match reply["content"].as_array().map_or(&[][..], Vec::as_slice) {
+        [parts @ .., last] if !parts.is_empty() && is_session_line(last) => parts,
+        parts => parts,
+    };
     let shown = parts.iter().map(|part| match part["type"].as_str() {
         Some("text") => part["text"].as_str().unwrap_or_default().to_owned(),
         Some("image") => format!(
@@ -70,6 +109,10 @@ pub(super) fn text_of(reply: &Value) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
+fn is_session_line(part: &Value) -> bool {
+    part["text"].as_str().is_some_and(|text| text.starts_with("[sessionId: ") && text.ends_with(']') && !text.contains('\n'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +122,15 @@ mod tests {
     fn a_reply_reads_as_its_texts_and_pictures_are_only_named() {
         let reply = json!({"content": [{"type": "text", "text": "one"}, {"type": "image", "mimeType": "image/png", "data": "aaaa"}]});
         assert_eq!(text_of(&reply), "one\n[image/png, 4 bytes as base64; --json shows it]");
+    }
+
+    #[test]
+    fn which_session_was_picked_is_not_part_of_the_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let session = "[sessionId: browser-1, sessionType: browser]";
+        assert_eq!(text_of(&json!({"content": [text("3"), text(session)]})), "3");
+        assert_eq!(text_of(&json!({"content": [text(session)]})), session, "a script's own result");
+        assert_eq!(text_of(&json!({"content": [text(session), text("3")]})), format!("{session}\n3"));
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::settings::Config;
-
-/// Variables a client's own `tabmux mcp` needs to find the same daemon.
-const PASSED_ON: [&str; 2] = ["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR"];
+use crate::settings::keys::{PLACES, variables_of_a_daemon};
 
 pub(super) fn text(config: &Config, program: &Path, http: Option<&str>) -> String {
     let server = server(config, program);
@@ -44,17 +42,34 @@ fn server(config: &Config, program: &Path) -> Value {
     if let Some(name) = &config.flags.instance {
         args.extend(["-L".to_owned(), name.clone()]);
     }
-    if config.flags.socket.is_some() {
-        args.extend(["--socket".to_owned(), config.settings.paths.socket.to_string_lossy().into_owned()]);
+    let (flags, paths) = (&config.flags, &config.settings.paths);
+    for (flag, given, path) in [
+        ("--socket", &flags.socket, &paths.socket),
+        ("--pid-file", &flags.pid_file, &paths.pid_file),
+        ("--log-file", &flags.log_file, &paths.log_file),
+    ] {
+        if given.is_some() {
+            args.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
+        }
+    }
+    for pair in &flags.set {
+        args.extend(["--set".to_owned(), pair.clone()]);
     }
     args.push("mcp".into());
     let mut server = json!({"command": program, "args": args});
     let env: Map<String, Value> =
-        PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), json!(config.env.cwd.join(config.env.get(name)?))))).collect();
+        variables_of_a_daemon().filter_map(|name| Some((name.to_owned(), json!(passed_on(config, name)?)))).collect();
     if !env.is_empty() {
         server["env"] = Value::Object(env);
     }
     server
+}
+
+/// A variable as it reads in any working directory; one that is not set is none.
+fn passed_on(config: &Config, name: &str) -> Option<String> {
+    let value = config.env.get(name)?;
+    let is_place = PLACES.contains(&name) || (name == "TABMUX_BROWSER" && value.contains('/'));
+    Some(if is_place { config.env.cwd.join(value).to_string_lossy().into_owned() } else { value.to_owned() })
 }
 
 fn indented(document: &Value) -> String {
@@ -81,6 +96,33 @@ mod tests {
         let flags = Flags { instance: Some("ci".into()), ..Flags::default() };
         let config = Config::resolve(&flags, env).unwrap();
         insta::assert_snapshot!(text(&config, Path::new("/usr/bin/tabmux"), Some("http://127.0.0.1:3026")));
+    }
+
+    #[test]
+    fn a_client_that_starts_the_daemon_itself_starts_the_same_one() {
+        let variables = [
+            ("HOME", "/h"),
+            ("TABMUX_BROWSER", "bin/chromium"),
+            ("TABMUX_LISTEN", "127.0.0.1:4000"),
+            ("TABMUX_CONFIG", "t.toml"),
+            ("TABMUX_SESSION_IDLE", "5m"),
+            ("TABMUX_TOKEN", "secret"),
+            ("TABMUX_SESSION", "mine"),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("t.toml"), "").unwrap();
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let env = Environment { variables, cwd: dir.path().into(), temp_dir: "/tmp".into(), uid: 1 };
+        let flags = Flags { set: vec!["limits.queue=5".into()], ..Flags::default() };
+        let server = server(&Config::resolve(&flags, env).unwrap(), Path::new("/usr/bin/tabmux"));
+        assert_eq!(server["args"], json!(["--set", "limits.queue=5", "mcp"]));
+        let expected = json!({
+            "TABMUX_BROWSER": dir.path().join("bin/chromium"),
+            "TABMUX_LISTEN": "127.0.0.1:4000",
+            "TABMUX_CONFIG": dir.path().join("t.toml"),
+            "TABMUX_SESSION_IDLE": "5m",
+        });
+        assert_eq!(server["env"], expected);
     }
 
     #[test]

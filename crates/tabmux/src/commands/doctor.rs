@@ -27,19 +27,21 @@ struct Problem {
     cure: String,
 }
 
-pub(super) fn run(config: &Config, form: Form, isolation: bool) -> Outcome<Done> {
+pub(super) fn run(config: &Config, form: Form, isolation: bool, broken: Option<Failure>) -> Outcome<Done> {
     if isolation {
         let message = "`tabmux doctor --isolation` needs a real browser, which this version cannot drive yet.";
         return Err(Fault::new(Code::Unsupported, message, "Run `tabmux doctor` without it.").into());
     }
     let (daemon, status) = daemon(config);
-    let checks = [
+    let configuration = broken.map(|failure| Check { what: "configuration", finding: Err(failure.into()) });
+    let rest = [
         directory("runtime directory", &config.settings.paths.runtime_dir),
         directory("state directory", &config.settings.paths.state_dir),
         daemon,
         http(config, status.as_ref()),
         browser(config),
     ];
+    let checks: Vec<Check> = configuration.into_iter().chain(rest).collect();
     let well = checks.iter().all(|check| check.finding.is_ok());
     output::report(form, &json!({"ok": well, "checks": checks.iter().map(Check::document).collect::<Vec<_>>()}), || {
         checks.iter().map(Check::line).collect()
@@ -61,7 +63,7 @@ fn directory(what: &'static str, dir: &std::path::Path) -> Check {
 /// Also gives the daemon's status, for the checks behind it.
 fn daemon(config: &Config) -> (Check, Option<Value>) {
     let check = |finding| Check { what: "daemon", finding };
-    let asked = Control::find(config).and_then(|found| found.map(|mut control| control.ask(Ask::Status)).transpose());
+    let asked = Control::find(config).and_then(|found| found.map(|mut control| control.ask(&Ask::Status)).transpose());
     match asked {
         Err(failure) => (check(Err(failure.into())), None),
         Ok(None) => (check(Ok("none runs; it is started when needed".into())), None),
@@ -84,7 +86,10 @@ fn http(config: &Config, status: Option<&Value>) -> Check {
         (Some(_), Some(status)) if !status["listen"].is_null() => {
             Ok(format!("http://{}:{}", show(&status["listen"]["addr"]), show(&status["listen"]["port"])))
         }
-        (Some(addr), Some(_)) => Err(taken(&format!("The daemon runs without its HTTP door at {addr}."))),
+        (Some(addr), Some(status)) => {
+            let why = status["listen_error"].as_str().map_or_else(String::new, |why| format!(" {why}"));
+            Err(taken(&format!("The daemon runs without its HTTP door at {addr}.{why}")))
+        }
         (Some(addr), None) => match TcpListener::bind(addr) {
             Ok(_) => Ok(format!("{addr} is free")),
             Err(error) => Err(taken(&format!("{addr} cannot be had: {error}."))),

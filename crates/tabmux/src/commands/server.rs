@@ -1,7 +1,7 @@
 //! The daemon as a whole: status, stop, logs.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify;
@@ -25,13 +25,13 @@ pub(super) fn status(config: &Config, form: Form) -> Outcome {
         (None, Form::Json) => return output::say_json(&json!({"running": false})),
         (None, Form::Text) => return Control::open(config).map(drop),
     };
-    let status = control.ask(Ask::Status)?;
+    let status = control.ask(&Ask::Status)?;
     output::report(form, &status, || described(&status))
 }
 
 fn described(status: &Value) -> String {
     let listen = match &status["listen"] {
-        Value::Null => "off".to_owned(),
+        Value::Null => status["listen_error"].as_str().map_or_else(|| "off".to_owned(), |why| format!("off: {why}")),
         listen => format!("http://{}:{}", show(&listen["addr"]), show(&listen["port"])),
     };
     let rows = [
@@ -63,7 +63,7 @@ pub(super) fn stop(config: &Config, form: Form) -> Outcome {
     let stopped = match Control::find(config)? {
         Some(mut control) => {
             let pid = control.welcome.pid;
-            control.ask(Ask::Stop)?;
+            control.ask(&Ask::Stop)?;
             drop(control);
             await_gone(config, pid)?;
             true
@@ -106,7 +106,7 @@ fn still_there(config: &Config) -> Failure {
 }
 
 /// Prints the log, also of a daemon that is gone: that is when it is wanted most.
-pub(super) fn logs(config: &Config, follow: bool) -> Outcome {
+pub(super) fn logs(config: &Config, form: Form, follow: bool) -> Outcome {
     let path = &config.settings.paths.log_file;
     let io = |error| Failure::io(&format!("The log {} cannot be read", path.display()), &error);
     let mut file = match File::open(path) {
@@ -117,6 +117,12 @@ pub(super) fn logs(config: &Config, follow: bool) -> Outcome {
         }
         Err(error) => return Err(io(error)),
     };
+    if form == Form::Json {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let text = String::from_utf8_lossy(&bytes);
+        return output::say_json(&json!({"file": path, "lines": text.lines().collect::<Vec<_>>()}));
+    }
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(|errno| io(errno.into()))?;
     if follow {
         inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY | inotify::WatchFlags::MOVE_SELF).map_err(|errno| io(errno.into()))?;
@@ -124,7 +130,11 @@ pub(super) fn logs(config: &Config, follow: bool) -> Outcome {
     let mut space = [std::mem::MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(&watch, &mut space);
     loop {
-        copy(&mut file).map_err(io)?;
+        match copy(&mut file) {
+            // Whoever read has seen enough, as in `tabmux logs | head -1`.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            copied => copied.map_err(io)?,
+        }
         if !follow {
             return Ok(());
         }
@@ -132,7 +142,7 @@ pub(super) fn logs(config: &Config, follow: bool) -> Outcome {
         if moved {
             // The log was full and a new one begins under the old name.
             copy(&mut file).map_err(io)?;
-            return logs(config, follow);
+            return logs(config, form, follow);
         }
     }
 }
@@ -143,5 +153,6 @@ fn copy(file: &mut File) -> std::io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
     }
     let mut stdout = std::io::stdout().lock();
-    std::io::copy(&mut file.by_ref().take(u64::MAX), &mut stdout).map(drop)
+    std::io::copy(file, &mut stdout)?;
+    stdout.flush()
 }

@@ -23,17 +23,17 @@ No tabmux daemon is running.
 /// Bare `tabmux`.
 pub(super) fn ls_or_begin(config: &Config, form: Form) -> Outcome {
     match Control::find(config)? {
-        Some(control) => list(control, form, &Ls::default()),
+        Some(control) => list(config, control, form, &Ls::default()),
         None => output::report(form, &json!({"running": false}), || BEGIN.into()),
     }
 }
 
 pub(super) fn ls(config: &Config, form: Form, ls: &Ls) -> Outcome {
-    list(Control::open(config)?, form, ls)
+    list(config, Control::open(config)?, form, ls)
 }
 
-fn list(mut control: Control, form: Form, ls: &Ls) -> Outcome {
-    let answer = control.ask(Ask::Sessions { all: ls.all })?;
+fn list(config: &Config, mut control: Control, form: Form, ls: &Ls) -> Outcome {
+    let answer = control.ask(&Ask::Sessions { all: ls.all })?;
     let sessions = sessions_in(&answer);
     if let Some(format) = &ls.format {
         let lines = sessions.iter().map(|session| Ok(fill(format, session)? + "\n")).collect::<Outcome<String>>()?;
@@ -42,7 +42,9 @@ fn list(mut control: Control, form: Form, ls: &Ls) -> Outcome {
     let row = |session: &Value| ["sessionId", "id", "type", "state", "tabs", "createdAt", "owner"].map(|member| show(&session[member]));
     let rows: Vec<_> = sessions.iter().map(row).collect();
     if rows.is_empty() && form == Form::Text {
-        output::note(if ls.all { "No sessions." } else { "No sessions of yours; --all shows everybody's." });
+        // Everybody's are the operator's to see.
+        let own = !ls.all && config.token.is_none();
+        output::note(if own { "No sessions of yours; --all shows everybody's." } else { "No sessions." });
     }
     output::report(form, &answer, || output::table(["NAME", "ID", "TYPE", "STATE", "TABS", "CREATED", "OWNER"], &rows))
 }
@@ -60,20 +62,23 @@ pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Ma
 
 /// The operator looks among everybody's sessions, because that is whom `kill-session` reaches; a capability among its own.
 pub(super) fn has(config: &Config, form: Form, target: &str) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Sessions { all: config.token.is_none() })?;
+    let answer = Control::open(config)?.ask(&Ask::Sessions { all: config.token.is_none() })?;
     let named = |session: &&Value| ["sessionId", "id", "uuid"].iter().any(|member| session[member] == target);
     match sessions_in(&answer).iter().find(named) {
         Some(session) => output::report(form, session, String::new),
-        None => Err(Fault::new(Code::SessionNotFound, format!("No session: {target}"), "`tabmux ls --all` shows which there are.").into()),
+        None => {
+            let hint = if config.token.is_none() { "`tabmux ls --all` shows which there are." } else { "`tabmux ls` shows yours." };
+            Err(Fault::new(Code::SessionNotFound, format!("No session: {target}."), hint).into())
+        }
     }
 }
 
 pub(super) fn kill(config: &Config, form: Form, target: String) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Kill { session: target })?;
+    let answer = Control::open(config)?.ask(&Ask::Kill { session: target })?;
     output::report(form, &answer, String::new)
 }
 
 pub(super) fn rename(config: &Config, form: Form, target: String, name: String) -> Outcome {
-    let answer = Control::open(config)?.ask(Ask::Rename { session: target, name })?;
+    let answer = Control::open(config)?.ask(&Ask::Rename { session: target, name })?;
     output::report(form, &answer, String::new)
 }

@@ -14,21 +14,21 @@ pub(super) fn run(config: &Config, form: Form, token: Token) -> Outcome {
     let mut control = Control::open(config)?;
     match token {
         Token::New { name } => {
-            let answer = control.ask(Ask::TokenNew { name })?;
+            let answer = control.ask(&Ask::TokenNew { name })?;
             if form == Form::Text {
                 output::note("Send it as `Authorization: Bearer TOKEN`. It is not shown again.");
             }
             output::report(form, &answer, || show(&answer["token"]))
         }
         Token::Ls => {
-            let answer = control.ask(Ask::TokenList)?;
+            let answer = control.ask(&Ask::TokenList)?;
             let tokens = answer["tokens"].as_array().map_or(&[][..], Vec::as_slice);
             let row = |token: &Value| ["name", "created_at"].map(|member| show(&token[member]));
             let rows: Vec<_> = tokens.iter().map(row).collect();
             output::report(form, &answer, || output::table(["NAME", "CREATED"], &rows))
         }
         Token::Revoke { name } => {
-            let answer = control.ask(Ask::TokenRevoke { name })?;
+            let answer = control.ask(&Ask::TokenRevoke { name })?;
             output::report(form, &answer, String::new)
         }
     }

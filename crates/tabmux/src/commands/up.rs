@@ -21,10 +21,11 @@ use crate::output;
 use crate::settings::Config;
 use crate::start::{Starter, own_program};
 
-/// A daemon that lived shorter than this died at once.
-const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// So many may die at once in a row before the next start waits.
+/// So many starts in a row may fail before the next one waits.
 const FREE_RESTARTS: u32 = 3;
+/// After a daemon that lived shorter than this, the next one is given a breath; it is still back within a second.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+const BREATH: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 
@@ -32,11 +33,13 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 enum Watched {
     Child(Child),
     /// Started by somebody else; its connection says when it ends.
-    Adopted(Control),
+    Adopted(Box<Control>),
 }
 
 enum Ended {
     OnPurpose,
+    /// A daemon of somebody else's had nothing to do, or made way for another.
+    Left,
     Died(String),
 }
 
@@ -44,10 +47,11 @@ struct Supervisor {
     config: Arc<Config>,
     interrupt: Signal,
     terminate: Signal,
-    deaths_at_once: u32,
 }
 
 pub(super) fn run(config: &Config) -> Outcome {
+    // A capability could not stop the daemon; whoever runs `up` is its operator.
+    let config = &Config { token: None, ..config.clone() };
     config.places.prepare()?;
     let _only = rundir::take_lock(&config.places.up_lock, Duration::ZERO).map_err(|error| match error {
         LockError::Held { .. } => Failure::unavailable(
@@ -61,7 +65,7 @@ pub(super) fn run(config: &Config) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
     let done = runtime.block_on(async {
         let (interrupt, terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
-        Supervisor { config: Arc::new(config.clone()), interrupt, terminate, deaths_at_once: 0 }.supervise().await
+        Supervisor { config: Arc::new(config.clone()), interrupt, terminate }.supervise().await
     });
     // Threads that wait for a daemon must not keep us.
     runtime.shutdown_background();
@@ -80,26 +84,44 @@ impl Supervisor {
                 ended = watching => ended.unwrap_or_else(|panic| Ended::Died(panic.to_string())),
                 () = told_to_stop(&mut self.interrupt, &mut self.terminate) => return self.stop().await,
             };
-            let mut why = match ended {
+            match ended {
                 Ended::OnPurpose => {
                     output::note("The daemon was stopped.");
                     return Ok(());
                 }
-                Ended::Died(why) => why,
-            };
-            self.deaths_at_once = if since.elapsed() < SHORT_LIFE { self.deaths_at_once + 1 } else { 0 };
-            watched = loop {
-                if !self.pause(&why).await {
-                    return self.stop().await;
-                }
-                match self.begin().await {
-                    Ok(watched) => break watched,
-                    Err(failure) => {
-                        self.deaths_at_once += 1;
-                        why = failure.fault.to_string();
+                Ended::Left => output::note("The daemon that ran here has ended; starting one of our own."),
+                Ended::Died(why) => {
+                    output::note(&format!("The daemon died ({why}); starting it again."));
+                    if since.elapsed() < SHORT_LIFE && !self.pause(BREATH).await {
+                        return self.stop().await;
                     }
                 }
+            }
+            watched = match self.begin_again().await {
+                Some(watched) => watched,
+                None => return self.stop().await,
             };
+        }
+    }
+
+    /// Tries until a daemon is ready; `None` when told to stop meanwhile.
+    async fn begin_again(&mut self) -> Option<Watched> {
+        let mut failed_starts = 0;
+        loop {
+            let failure = match self.begin().await {
+                Ok(watched) => return Some(watched),
+                Err(failure) => failure,
+            };
+            failed_starts += 1;
+            let wait = wait_after(failed_starts);
+            output::note(&format!(
+                "The daemon did not start, for the {failed_starts}. time ({}); trying again in {} s.",
+                failure.fault,
+                wait.as_secs()
+            ));
+            if !self.pause(wait).await {
+                return None;
+            }
         }
     }
 
@@ -109,7 +131,7 @@ impl Supervisor {
             let (_stream, child) = Starter::supervising(&config)?.connect_or_launch(Instant::now() + BEGIN_WITHIN)?;
             match child {
                 Some(child) => Ok(Watched::Child(child)),
-                None => Control::open(&config).map(Watched::Adopted),
+                None => Control::open(&config).map(|control| Watched::Adopted(Box::new(control))),
             }
         })
         .await
@@ -120,20 +142,17 @@ impl Supervisor {
             output::note("A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies.");
         }
         let config = Arc::clone(&self.config);
-        let status = blocking(move || Control::open(&config)?.ask(Ask::Status)).await?;
+        let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;
         output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
+        if let Some(why) = status["listen_error"].as_str() {
+            output::note(&format!("Without the HTTP door: {why}"));
+        }
         output::note("tabmux is up. Ctrl-C stops it.");
         Ok(())
     }
 
-    /// Waits before the next start where the last ones died at once; `false` when told to stop meanwhile.
-    async fn pause(&mut self, why: &str) -> bool {
-        let wait = wait_after(self.deaths_at_once);
-        if wait.is_zero() {
-            output::note(&format!("The daemon died ({why}); starting it again."));
-            return true;
-        }
-        output::note(&format!("The daemon died at once {} times ({why}); starting it again in {} s.", self.deaths_at_once, wait.as_secs()));
+    /// `false` when told to stop meanwhile.
+    async fn pause(&mut self, wait: Duration) -> bool {
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
             () = told_to_stop(&mut self.interrupt, &mut self.terminate) => false,
@@ -146,7 +165,7 @@ impl Supervisor {
         blocking(move || {
             let Some(mut control) = Control::find(&config)? else { return Ok(()) };
             let pid = control.welcome.pid;
-            control.ask(Ask::Stop)?;
+            control.ask(&Ask::Stop)?;
             await_gone(&config, pid)
         })
         .await
@@ -171,14 +190,14 @@ fn watch(watched: Watched) -> Ended {
         },
         Watched::Adopted(control) => match control.await_end() {
             End::Goodbye(why) if why == "stop" => Ended::OnPurpose,
-            End::Goodbye(why) => Ended::Died(format!("it ended by itself: {why}")),
+            End::Goodbye(_) => Ended::Left,
             End::Crash => Ended::Died("it is gone".into()),
         },
     }
 }
 
-fn wait_after(deaths_at_once: u32) -> Duration {
-    match deaths_at_once.checked_sub(FREE_RESTARTS) {
+fn wait_after(failed_starts: u32) -> Duration {
+    match failed_starts.checked_sub(FREE_RESTARTS) {
         None => Duration::ZERO,
         Some(more) => Duration::from_secs(1 << more.min(5)).min(LONGEST_WAIT),
     }

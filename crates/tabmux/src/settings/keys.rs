@@ -34,6 +34,9 @@ pub(super) const KEYS: [Key; 18] = [
     key("test.conformance_fixtures", None),
 ];
 
+/// Variables that name a place.
+pub(crate) const PLACES: [&str; 3] = ["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR", "TABMUX_CONFIG"];
+
 /// Variables that are not settings of the daemon.
 pub(super) const OTHER_VARIABLES: [&str; 7] = [
     "TABMUX_RUNTIME_DIR",
@@ -44,6 +47,11 @@ pub(super) const OTHER_VARIABLES: [&str; 7] = [
     "TABMUX_SURFACE_ID",
     "TABMUX_WORKSPACE_ID",
 ];
+
+/// Variables that decide which daemon is found, and what one that is started is like. Who asks is none of them.
+pub(crate) fn variables_of_a_daemon() -> impl Iterator<Item = &'static str> {
+    PLACES.into_iter().chain(KEYS.iter().filter_map(|key| key.variable))
+}
 
 pub(super) fn known(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)

@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 /// The protocol revision whose results say that they are complete.
 const STATELESS_REVISION: &str = "2026-07-28";
 
+/// The longest id the daemon takes, in bytes.
+const LONGEST_ID: usize = 1024;
+
 /// What a line is, seen from its sender.
 #[derive(Debug, PartialEq)]
 pub(super) enum Glimpse {
@@ -25,7 +28,7 @@ pub(super) enum Glimpse {
         id: Value,
         failed: bool,
     },
-    /// A notification, a batch, or no JSON at all.
+    /// A notification, a request whose id nobody takes, or no JSON at all.
     Other,
 }
 
@@ -61,6 +64,8 @@ struct CallMeta {
 pub(super) fn glimpse(line: &[u8]) -> Glimpse {
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else { return Glimpse::Other };
     match (envelope.id.filter(|id| !id.is_null()), envelope.method) {
+        // The daemon answers such a request without its id, so nothing would ever settle it.
+        (Some(id), Some(_)) if !is_answerable(&id) => Glimpse::Other,
         (Some(id), Some(method)) => Glimpse::Request { id, method },
         (Some(id), None) => Glimpse::Answer { id, failed: envelope.error.is_some() },
         (None, Some(method)) if method == "notifications/cancelled" => {
@@ -71,6 +76,23 @@ pub(super) fn glimpse(line: &[u8]) -> Glimpse {
         }
         (None, _) => Glimpse::Other,
     }
+}
+
+/// Whether the daemon takes this id: a text that is not too long, or an integer.
+fn is_answerable(id: &Value) -> bool {
+    match id {
+        Value::String(text) => text.len() <= LONGEST_ID,
+        other => other.is_i64(),
+    }
+}
+
+/// The messages of a batch, each as a line without its end. An empty batch is left for the daemon to refuse.
+pub(super) fn batch(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    if line.trim_ascii_start().first() != Some(&b'[') {
+        return None;
+    }
+    let messages: Vec<&RawValue> = serde_json::from_slice(line).ok()?;
+    (!messages.is_empty()).then(|| messages.into_iter().map(|message| message.get().as_bytes().to_vec()).collect())
 }
 
 /// The parameters of a request, for `initialize`.
@@ -145,6 +167,28 @@ fn value_after_colon(text: &[u8]) -> Option<(Value, &[u8])> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_request_whose_id_the_daemon_refuses_is_not_waited_for() {
+        let request = |id: &str| glimpse(format!(r#"{{"id":{id},"method":"ping"}}"#).as_bytes());
+        let (longest, longer) = (format!("\"{}\"", "x".repeat(1024)), format!("\"{}\"", "x".repeat(1025)));
+        for id in ["1", "-5", "9223372036854775807", "\"a\"", &longest] {
+            assert!(matches!(request(id), Glimpse::Request { .. }), "{id}");
+        }
+        for id in ["1.5", "9223372036854775808", "true", "[1]", "{}", &longer] {
+            assert_eq!(request(id), Glimpse::Other, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_its_messages_byte_for_byte() {
+        let batch =
+            |line: &str| batch(line.as_bytes()).map(|all| all.into_iter().map(|one| String::from_utf8(one).unwrap()).collect::<Vec<_>>());
+        assert_eq!(batch(r#" [{"id" : 1}, 5] "#), Some(vec![r#"{"id" : 1}"#.to_owned(), "5".to_owned()]));
+        for line in ["[]", "[1", "{}", ""] {
+            assert_eq!(batch(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn requests_answers_and_cancellations_are_told_apart() {

@@ -28,6 +28,7 @@ pub(crate) struct Launcher {
     /// Variables whose meaning would change with the child's working directory, as absolute paths.
     variables: Vec<(String, OsString)>,
     log_file: PathBuf,
+    parent: Parent,
 }
 
 /// The line a daemon's parent waits for: `{"tabmux":1,"ready":{…}}` or `{"tabmux":1,"error":{…}}`.
@@ -80,12 +81,21 @@ impl Launcher {
                 .into_iter()
                 .filter_map(|name| Some((name.to_owned(), config.env.cwd.join(config.env.get(name)?).into())))
                 .collect();
-        Ok(Self { program, args, variables, log_file: paths.log_file.clone() })
+        Ok(Self { program, args, variables, log_file: paths.log_file.clone(), parent })
+    }
+
+    pub(super) fn parent(&self) -> Parent {
+        self.parent
     }
 
     #[cfg(test)]
     pub(super) fn double(program: PathBuf, args: Vec<OsString>, variables: Vec<(String, OsString)>) -> Self {
-        Self { program, args, variables, log_file: "/dev/null".into() }
+        Self { program, args, variables, log_file: "/dev/null".into(), parent: Parent::Client }
+    }
+
+    #[cfg(test)]
+    pub(super) fn supervise(&mut self) {
+        self.parent = Parent::Supervisor;
     }
 
     /// Starts the daemon and returns when it is ready, or with the reason why it is not.

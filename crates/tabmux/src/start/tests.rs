@@ -176,6 +176,43 @@ fn a_daemon_that_is_just_ending_is_waited_for() {
     assert_eq!(yard.daemons().len(), 1);
 }
 
+#[test]
+fn under_a_supervisor_clients_wait_for_its_daemon_and_start_none() {
+    let yard = Yard::new("serves");
+    let up = rundir::take_lock(&yard.starter.places.up_lock, Duration::ZERO).unwrap();
+    let mut supervisor = yard.starter.clone();
+    supervisor.launcher.supervise();
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..5).map(|_| scope.spawn(|| yard.join().welcome.pid)).collect();
+        while !yard.starter.places.start_lock.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(yard.daemons().is_empty() && waiting.iter().all(|thread| !thread.is_finished()));
+        let (stream, child) = supervisor.connect_or_launch(Instant::now() + JOIN_WITHIN).unwrap();
+        // The double serves one after the other.
+        drop(stream);
+        let child = child.expect("the supervisor starts the daemon itself");
+        waiting.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), child.id()));
+        reap(child);
+    });
+    drop(up);
+}
+
+#[test]
+fn when_the_supervisor_ends_clients_start_a_daemon_themselves() {
+    let yard = Yard::new("serves");
+    let up = rundir::take_lock(&yard.starter.places.up_lock, Duration::ZERO).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| yard.join());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(yard.daemons().is_empty() && !waiting.is_finished());
+        drop(up);
+        waiting.join().unwrap();
+    });
+    assert_eq!(yard.daemons().len(), 1);
+}
+
 /// S1.29
 #[test]
 fn a_daemon_that_cannot_start_says_why_through_its_starter() {

@@ -70,6 +70,11 @@ impl Double {
         peer
     }
 
+    /// Somebody looked whether anybody listens, and said nothing.
+    pub(crate) fn knocked(&self) {
+        drop(self.listener.accept().unwrap());
+    }
+
     /// Accepts a shim or command line and welcomes it.
     pub(crate) fn welcome(&self) -> Peer {
         let mut peer = self.accept();

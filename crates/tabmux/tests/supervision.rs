@@ -1,0 +1,57 @@
+//! `tabmux up` against the real daemon: whatever kills the daemon, its next one is supervised again.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod support;
+
+use std::process::{Child, Stdio};
+
+use support::{Lab, SOON, process, until};
+
+struct Up(Child);
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn up(lab: &Lab, token: &str) -> Up {
+    let mut command = lab.command(&["up"]);
+    Up(lab.spawn(command.env("TABMUX_TOKEN", token).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())))
+}
+
+fn running(lab: &Lab) -> Option<u32> {
+    let printed = lab.run(&["status", "--json"]);
+    u32::try_from(printed.json()["pid"].as_u64()?).ok()
+}
+
+#[test]
+fn after_a_kill_only_up_starts_the_daemon_again_though_shims_are_attached() {
+    let lab = Lab::with(&[("TABMUX_EXIT_WHEN_EMPTY", "1s")]);
+    let mut up = up(&lab, "");
+    let mut pid = until("up starts a daemon", SOON, || running(&lab));
+    let clients: Vec<_> = (0..3).map(|_| lab.ready_client()).collect();
+    for _ in 0..5 {
+        process::kill(pid);
+        pid = until("another daemon", SOON, || running(&lab).filter(|now| *now != pid));
+        assert!(process::command_line(pid).contains("--supervised"), "{}", process::command_line(pid));
+    }
+    drop(clients);
+    assert_eq!(lab.run(&["stop"]).code, 0);
+    let status = until("up ends with its daemon", SOON, || up.0.try_wait().unwrap());
+    assert!(status.success());
+}
+
+#[test]
+fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
+    let lab = Lab::new();
+    let mut up = up(&lab, "nobody-knows-this-capability");
+    until("up starts a daemon", SOON, || running(&lab));
+    let pid = rustix::process::Pid::from_raw(i32::try_from(up.0.id()).unwrap()).unwrap();
+    // Its help is printed when it speaks to the daemon; until then a signal would only end it sooner.
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let status = until("up ends", SOON, || up.0.try_wait().unwrap());
+    assert!(status.success(), "{status}");
+    lab.assert_nothing_left();
+}
