@@ -75,6 +75,7 @@ impl World {
         if self.stop.is_cancelled() {
             return Err(closed());
         }
+        let former = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
         match self.open_in_time().await {
             Ok(opened) => {
                 *context = Some(Arc::clone(&opened));
@@ -82,10 +83,9 @@ impl World {
             }
             Err(fault) => {
                 tracing::warn!(session = %self.id, %fault, "the session could not be opened");
-                self.hub.decide_now(|registry, now| match registry.session(self.id).and_then(|session| session.context.as_ref()) {
+                self.hub.decide_now(|registry, now| {
                     // A former daemon's context is still somewhere: the record stays until it is closed.
-                    Some(_) => registry.lost(self.id),
-                    None => registry.open_failed(self.id, &fault, now),
+                    if former { registry.lost(self.id) } else { registry.open_failed(self.id, &fault, now) }
                 });
                 self.stop.cancel();
                 Err(fault)
