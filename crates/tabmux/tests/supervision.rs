@@ -49,7 +49,6 @@ fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
     let mut up = up(&lab, "nobody-knows-this-capability");
     until("up starts a daemon", SOON, || running(&lab));
     let pid = rustix::process::Pid::from_raw(i32::try_from(up.0.id()).unwrap()).unwrap();
-    // Its help is printed when it speaks to the daemon; until then a signal would only end it sooner.
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let status = until("up ends", SOON, || up.0.try_wait().unwrap());
     assert!(status.success(), "{status}");
