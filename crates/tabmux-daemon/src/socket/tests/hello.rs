@@ -167,18 +167,21 @@ async fn a_killed_shims_session_is_free_at_once_and_what_it_had_queued_is_not_ru
 async fn a_tool_that_is_none_does_not_disturb_the_order() {
     let street = Street::new();
     let mut peer = initialized(&street, KEY).await;
-    for round in 0..50u64 {
-        let page = format!("https://page{round}.test/");
-        peer.send(tool(3 * round + 1, "navigate", json!({"url": page}))).await;
-        peer.send(tool(3 * round + 2, "nope", json!({}))).await;
-        peer.send(tool(3 * round + 3, "evaluate", json!({"script": "location.href"}))).await;
-    }
-    for _ in 0..150 {
-        let answer = peer.read().await;
-        let id = answer["id"].as_u64().unwrap();
-        if id.is_multiple_of(3) {
-            let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-            assert_eq!(text, format!("\"https://page{}.test/\"", id / 3 - 1), "{answer}");
+    // Fewer at once than may wait in one session, many times.
+    for batch in 0..10u64 {
+        for round in 0..20u64 {
+            let page = format!("https://page{batch}-{round}.test/");
+            peer.send(tool(3 * round + 1, "navigate", json!({"url": page}))).await;
+            peer.send(tool(3 * round + 2, "nope", json!({}))).await;
+            peer.send(tool(3 * round + 3, "evaluate", json!({"script": "location.href"}))).await;
+        }
+        for _ in 0..60 {
+            let answer = peer.read().await;
+            let id = answer["id"].as_u64().unwrap();
+            if id.is_multiple_of(3) {
+                let page = format!("\"https://page{batch}-{}.test/\"", id / 3 - 1);
+                assert_eq!(answer["result"]["content"][0]["text"], page, "{answer}");
+            }
         }
     }
 }
