@@ -92,6 +92,7 @@ async fn a_daemon_with_a_call_inside_does_not_exit() {
     agent.ok("start_browser", json!({"sessionId": "s"})).await;
     let closing = agent.begin("close_session", json!({})).await;
     eventually("the close began", || house.hub.look(|registry| registry.counts().sessions) == 0).await;
+    house.on_disk().await;
     pause();
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!closing.is_finished());
