@@ -180,7 +180,8 @@ impl Hub {
     /// A peer came. `None` when the daemon has decided to exit: it must connect again.
     pub(crate) fn attach(self: &Arc<Self>, identity: Identity, link: Link, profile: Profile) -> Option<ClientId> {
         let mut state = self.lock();
-        if self.stopping.is_cancelled() || state.registry.is_exiting() {
+        // Deciding to exit and saying so happen under the same lock.
+        if self.stopping.is_cancelled() {
             return None;
         }
         tracing::info!(identity = %identity, label = profile.label, "client attached");

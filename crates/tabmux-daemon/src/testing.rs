@@ -139,7 +139,8 @@ impl House {
         dir
     }
 
-    /// Everything decided so far is on disk: records are written in order.
+    /// Everything decided so far is on disk: records are written in order. Await it before pausing the clock where a
+    /// call waits for the disk: the journal's thread is no timer, and a paused clock runs ahead of it.
     pub(crate) async fn on_disk(&self) {
         self.hub.store.put_http("mark", |_| {}).written().await.unwrap();
     }

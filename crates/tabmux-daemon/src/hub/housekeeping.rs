@@ -40,7 +40,7 @@ impl Hub {
         shortest.map_or(SLOW, |clock| clock / 4).clamp(FAST, SLOW)
     }
 
-    fn compact_when_long(self: &Arc<Self>) {
+    pub(super) fn compact_when_long(self: &Arc<Self>) {
         if !self.store.begin_snapshot() {
             return;
         }

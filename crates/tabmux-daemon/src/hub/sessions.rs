@@ -115,7 +115,7 @@ pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {
     }
 }
 
-fn isolation_of(name: &str) -> Isolation {
+pub(super) fn isolation_of(name: &str) -> Isolation {
     [Isolation::Context, Isolation::Window, Isolation::Tab, Isolation::Browser]
         .into_iter()
         .find(|isolation| isolation_name(*isolation) == name)

@@ -22,6 +22,7 @@ async fn an_idle_session_is_closed_when_its_time_is_over_and_not_before() {
         tokio::time::sleep(idle - Duration::from_millis(10)).await;
         assert_eq!(house.sessions(), 1);
         tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(house.hub.look(|registry| registry.counts().sessions), 0);
         resume();
         eventually("it is gone", || house.sessions() == 0).await;
         assert!(agent.fault("evaluate", json!({"sessionId": "s", "script": "1"})).await.message.contains("No session: s"));
@@ -91,6 +92,7 @@ async fn a_daemon_with_a_call_inside_does_not_exit() {
     agent.ok("start_browser", json!({"sessionId": "s"})).await;
     let closing = agent.begin("close_session", json!({})).await;
     eventually("the close began", || house.hub.look(|registry| registry.counts().sessions) == 0).await;
+    house.on_disk().await;
     pause();
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!closing.is_finished());
@@ -123,6 +125,8 @@ async fn draining_lets_calls_finish_and_closes_every_session() {
     let running = agent.begin("evaluate", json!({"sessionId": "s", "script": "sleep(2000)"})).await;
     let waiting = agent.begin("evaluate", json!({"sessionId": "s", "script": "7"})).await;
     house.hub.say_farewell("stop");
+    let identity = tabmux_core::Identity::Secret("late".into());
+    assert!(house.hub.attach(identity, tabmux_core::Link::Connection, Default::default()).is_none());
     let refused = agent.fault("evaluate", json!({"sessionId": "t", "script": "1"})).await;
     assert!(refused.message.contains("stopping"), "{refused}");
     house.hub.drain().await;

@@ -111,6 +111,9 @@ async fn a_long_journal_becomes_a_snapshot_and_replays_to_the_same() {
     agent.ok("set_current_session", json!({"sessionId": "x"})).await;
     house.hub.store.put_http("early", |record| record.holder = Some("main".into())).written().await.unwrap();
     let state = house.dir.path().join("state");
+    house.hub.compact_when_long();
+    house.on_disk().await;
+    assert!(!state.join("journal.snapshot").exists(), "it is not long yet");
     for n in 0..2_100 {
         agent.ok("navigate", json!({"url": format!("http://a.test/{n}")})).await;
         if n % 100 == 0 {

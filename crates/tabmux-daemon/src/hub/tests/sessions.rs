@@ -55,7 +55,8 @@ async fn closing_all_sessions_closes_the_callers_and_nobody_elses() {
         agent.ok("start_browser", json!({"sessionId": name})).await;
     }
     other.ok("start_browser", json!({"sessionId": "x"})).await;
-    assert_eq!(agent.ok("close_all_sessions", json!({})).await.text, "Closed 2 sessions: x, y.");
+    let text = agent.ok("close_all_sessions", json!({})).await.text;
+    assert!(["Closed 2 sessions: x, y.", "Closed 2 sessions: y, x."].contains(&text.as_str()), "{text}");
     assert_eq!((browser.open(), house.sessions()), (1, 1));
     assert_eq!(other.eval("x", "1").await.unwrap(), "1");
 }
@@ -116,8 +117,10 @@ async fn only_the_operator_lists_everybody() {
     let own = house.hub.sessions(agent.client, false).unwrap();
     assert_eq!((own["sessions"].as_array().unwrap().len(), &own["sessions"][0]["current"]), (1, &json!(true)));
     let all = house.hub.sessions(operator.client, true).unwrap();
-    let rows: Vec<_> = all["sessions"].as_array().unwrap().iter().map(|row| (row["sessionId"].clone(), row["owner"].clone())).collect();
-    assert_eq!(rows, [(json!("web"), json!("secret:a")), (json!("own"), json!("operator"))]);
+    let owners = |row: &serde_json::Value| (row["sessionId"].to_string(), row["owner"].to_string());
+    let mut rows: Vec<_> = all["sessions"].as_array().unwrap().iter().map(owners).collect();
+    rows.sort();
+    assert_eq!(rows, [("\"own\"".to_owned(), "\"operator\"".to_owned()), ("\"web\"".to_owned(), "\"secret:a\"".to_owned())]);
 }
 
 /// C11: who cannot be told apart from others has a session's uuid and nothing else.
@@ -182,4 +185,37 @@ async fn a_session_keeps_its_id_tab_and_times() {
     assert!(session["id"].as_str().unwrap().parse::<tabmux_core::SessionId>().is_ok());
     assert!(session["createdAt"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
     assert_eq!(session["age_s"].as_u64().or(session["ageS"].as_u64()), Some(0));
+}
+
+/// S3.28
+#[tokio::test]
+async fn a_session_says_when_it_was_made_and_how_old_it_is() {
+    let house = House::new();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x"})).await;
+    let mut session = house.hub.look(|registry| registry.records().next().cloned()).unwrap();
+    session.created_unix_ms -= 90_000;
+    let view = crate::hub::desk::view(tabmux_core::Listed { session: &session, orphaned: true });
+    assert!((90..100).contains(&view.age_s), "{view:?}");
+    assert_eq!(view.state, "orphaned");
+    assert_eq!(view.created_at, crate::clock::iso(session.created_unix_ms));
+}
+
+/// C12: what isolates a session is said, and survives a restart.
+#[tokio::test]
+async fn the_isolation_of_a_session_is_kept() {
+    use tabmux_driver::Isolation::{Browser, Context, Tab, Window};
+    let house = House::new();
+    let agent = house.agent("a");
+    for (isolation, name) in [(Context, "context"), (Window, "window"), (Tab, "tab"), (Browser, "browser")] {
+        assert_eq!(crate::hub::sessions::isolation_of(name), isolation);
+        let said = agent.ok("start_browser", json!({"sessionId": name, "isolation": name})).await;
+        assert_eq!(said.result["isolation"], name);
+    }
+    agent.eval("window", "document.cookie = \"k=v\"").await.unwrap();
+    assert_eq!(agent.eval("tab", "document.cookie").await.unwrap(), "\"k=v\"", "one profile");
+    assert_eq!(agent.eval("context", "document.cookie").await.unwrap(), "\"\"");
+    let next = house.killed_and_started_again().await;
+    let kept: std::collections::BTreeSet<_> =
+        next.hub.look(|registry| registry.list_all().iter().map(|listed| listed.session.isolation.clone()).collect());
+    assert_eq!(kept, ["browser", "context", "tab", "window"].map(str::to_owned).into());
 }
