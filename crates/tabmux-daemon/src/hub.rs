@@ -25,7 +25,7 @@ use crate::browser::Browsers;
 use crate::clock::Clock;
 use crate::journal::JournalError;
 use crate::session::SessionHandle;
-use crate::settings::{OnLost, Settings};
+use crate::settings::Settings;
 use crate::store::{Remembered, Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
@@ -224,11 +224,7 @@ fn rules(settings: &Settings) -> Rules {
         session_idle_ms: ms(settings.clocks.session_idle),
         orphan_grace_ms: ms(settings.clocks.orphan_grace),
         exit_when_empty_ms: if settings.supervised { None } else { ms(settings.clocks.exit_when_empty) },
-        on_lost: match settings.on_lost {
-            OnLost::Grace => tabmux_core::OnLost::Grace,
-            OnLost::Close => tabmux_core::OnLost::Close,
-            OnLost::Keep => tabmux_core::OnLost::Keep,
-        },
+        on_lost: settings.on_lost,
         warn_sessions: settings.limits.warn_sessions,
         max_sessions: settings.limits.max_sessions,
         max_clones: settings.limits.max_clones,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use tabmux_core::OnLost;
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub paths: Paths,
@@ -62,14 +64,6 @@ pub struct Listen {
 pub enum OnConflict {
     Refuse,
     Next,
-}
-
-/// What a lost connection does to its sessions (C7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnLost {
-    Grace,
-    Close,
-    Keep,
 }
 
 /// When a reply names its session (S0.24).
