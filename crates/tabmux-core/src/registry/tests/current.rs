@@ -175,3 +175,13 @@ fn only_so_many_agents_are_remembered_and_the_oldest_is_forgotten_first() {
     let forgotten = Persist::Current { owner: secret("me"), agent: Some("a0".into()), session: None };
     assert!(world.registry.take_persists().contains(&forgotten));
 }
+
+/// C11: a caller that cannot be told apart is told what its handle is.
+#[test]
+fn who_has_no_session_is_told_how_to_get_or_name_one() {
+    let mut world = World::new();
+    let (me, nobody) = (world.connect(secret("me")), world.connect(Identity::Nobody));
+    let hint = |client, world: &mut World| world.registry.resolve(by(client), None, world.now).unwrap_err().hint;
+    assert_eq!(hint(me, &mut world), "Call start_browser or navigate to make one.");
+    assert!(hint(nobody, &mut world).contains("uuid"));
+}
