@@ -221,6 +221,11 @@ async fn what_a_shim_asks_for_holds_for_navigate_too() {
         } else {
             let listed = peer.ask(tool(2, "list_sessions", json!({}))).await;
             assert_eq!(listed["result"]["structuredContent"]["sessions"][0]["isolation"], expected, "{listed}");
+            peer.ask(tool(3, "start_browser", json!({"sessionId": "other", "isolation": "tab"}))).await;
+            let listed = peer.ask(tool(4, "list_sessions", json!({}))).await;
+            let sessions = listed["result"]["structuredContent"]["sessions"].as_array().unwrap().clone();
+            let other = sessions.iter().find(|session| session["sessionId"] == "other").unwrap();
+            assert_eq!(other["isolation"], "tab", "what the call says wins: {listed}");
         }
     }
 }
