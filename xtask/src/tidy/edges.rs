@@ -12,9 +12,10 @@ const EDGES: [(&str, &[&str]); 8] = [
     ("tabmux-core", &[]),
     ("tabmux-wire", &["tabmux-core"]),
     ("tabmux-driver", &["tabmux-core"]),
+    ("tabmux-cdp", &["tabmux-driver"]),
     ("tabmux-tools", &["tabmux-core", "tabmux-driver"]),
     ("tabmux-mcp", &["tabmux-core", "tabmux-tools", "tabmux-wire"]),
-    ("tabmux-daemon", &["tabmux-core", "tabmux-driver", "tabmux-mcp", "tabmux-tools", "tabmux-wire"]),
+    ("tabmux-daemon", &["tabmux-cdp", "tabmux-core", "tabmux-driver", "tabmux-mcp", "tabmux-tools", "tabmux-wire"]),
     ("tabmux", &["tabmux-core", "tabmux-daemon", "tabmux-tools", "tabmux-wire"]),
     ("xtask", &["tabmux-core", "tabmux-tools"]),
 ];
