@@ -1,0 +1,127 @@
+//! One running Chromium as the driver's traits see it. Only targets of our own contexts are ever attached to; no method
+//! name or id that comes from an agent reaches the browser.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use serde_json::value::RawValue;
+use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result};
+
+use crate::CdpError;
+use crate::connection::{Connection, Listener};
+use crate::context::CdpContext;
+use crate::protocol::{Event, read, target};
+use crate::transport::Transport;
+
+#[derive(Debug)]
+pub struct CdpBrowser {
+    info: BrowserInfo,
+    pub(crate) connection: Connection,
+    targets: Arc<Targets>,
+}
+
+/// Which contexts are ours. The browser talks of every target it has; what belongs to none of these is not looked at.
+#[derive(Debug, Default)]
+struct Targets {
+    contexts: Mutex<HashMap<String, Weak<CdpContext>>>,
+}
+
+impl CdpBrowser {
+    /// Speaks to a browser over its transport. `first_id` is above every id a former daemon used on it.
+    pub async fn connect(transport: Transport, first_id: i32, info: BrowserInfo) -> crate::Result<Arc<Self>> {
+        let targets = Arc::<Targets>::default();
+        let connection = Connection::start(transport, first_id, Arc::clone(&targets) as Arc<dyn Listener>);
+        let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
+        connection.call_in(None, &discover, HOUSEKEEPING).await?;
+        Ok(Arc::new(Self { info, connection, targets }))
+    }
+
+    /// Comes when the browser is gone, with the reason.
+    pub async fn gone(&self) -> String {
+        self.connection.closed().await
+    }
+
+    fn remember(&self, id: &str) -> Arc<CdpContext> {
+        let context = Arc::new(CdpContext::new(id.to_owned(), self.connection.clone()));
+        let mut contexts = self.targets.contexts();
+        contexts.retain(|_, context| context.strong_count() > 0);
+        contexts.insert(id.to_owned(), Arc::downgrade(&context));
+        context
+    }
+
+    fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
+        self.targets.contexts().get(id)?.upgrade().filter(|context| !context.is_closed())
+    }
+}
+
+impl Targets {
+    fn contexts(&self) -> MutexGuard<'_, HashMap<String, Weak<CdpContext>>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, id: Option<&String>) -> Option<Arc<CdpContext>> {
+        self.contexts().get(id?)?.upgrade()
+    }
+
+    fn all(&self) -> Vec<Arc<CdpContext>> {
+        self.contexts().values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Listener for Targets {
+    fn event(&self, method: &str, params: &RawValue) {
+        match method {
+            target::TargetCreated::METHOD => {
+                let Some(target::TargetCreated { target_info: info }) = read(params) else { return };
+                if info.kind == "page" && let Some(context) = self.of(info.browser_context_id.as_ref()) {
+                    context.arrived(info);
+                }
+            }
+            target::TargetCrashed::METHOD => {
+                let Some(event) = read::<target::TargetCrashed>(params) else { return };
+                self.all().iter().for_each(|context| context.crashed(&event.target_id));
+            }
+            target::TargetDestroyed::METHOD => {
+                let Some(event) = read::<target::TargetDestroyed>(params) else { return };
+                self.all().iter().for_each(|context| context.closed_target(&event.target_id));
+            }
+            _ => {}
+        }
+    }
+
+    fn gone(&self, why: &CdpError) {
+        self.all().iter().for_each(|context| context.browser_gone(why));
+    }
+}
+
+#[async_trait]
+impl Browser for CdpBrowser {
+    fn info(&self) -> BrowserInfo {
+        self.info.clone()
+    }
+
+    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn tabmux_driver::Context>> {
+        if spec.isolation != Isolation::Context {
+            let text = format!("Isolation {:?} is not built yet for Chromium; only context is.", spec.isolation);
+            return Err(DriverError::Unsupported(text));
+        }
+        let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
+        Ok(self.remember(&made.browser_context_id))
+    }
+
+    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+        let found = match self.living(&context.0) {
+            Some(context) => context,
+            None => {
+                let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
+                if !known.browser_context_ids.contains(&context.0) {
+                    return Err(DriverError::BrowserGone("the session's pages went with a browser that ended".into()));
+                }
+                self.remember(&context.0)
+            }
+        };
+        let pages = found.adopt(pages).await?;
+        Ok(Adopted { context: found, pages })
+    }
+}

@@ -1,0 +1,189 @@
+//! One isolated world of Chromium: a browser context, the pages that were opened in it, and those they opened.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tabmux_driver::{Context, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
+use tokio::sync::mpsc;
+
+use crate::CdpError;
+use crate::connection::Connection;
+use crate::page::CdpPage;
+use crate::protocol::target::{self, TargetInfo};
+
+/// How many popups wait for whoever takes them; a page that opens more has the rest closed.
+const POPUP_QUEUE: usize = 32;
+
+#[derive(Debug)]
+pub(crate) struct CdpContext {
+    handle: Handle,
+    connection: Connection,
+    /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
+    making: tokio::sync::Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// By target id; `None` once the context is closed, so that no page can open in it any more.
+    pages: Option<HashMap<String, Arc<CdpPage>>>,
+    popups: mpsc::Sender<Popup>,
+    unheard: Option<mpsc::Receiver<Popup>>,
+}
+
+impl CdpContext {
+    pub(crate) fn new(id: String, connection: Connection) -> Self {
+        let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
+        let inner = Inner { pages: Some(HashMap::new()), popups, unheard: Some(unheard) };
+        Self { handle: Handle(id), connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner().pages.is_none()
+    }
+
+    fn page(&self, target: &str) -> Option<Arc<CdpPage>> {
+        self.inner().pages.as_ref()?.get(target).cloned()
+    }
+
+    /// Takes a page in, unless the context was closed meanwhile.
+    fn keep(&self, target: &str, page: &Arc<CdpPage>) -> Result<()> {
+        let mut inner = self.inner();
+        let pages = inner.pages.as_mut().ok_or_else(closed)?;
+        pages.insert(target.to_owned(), Arc::clone(page));
+        Ok(())
+    }
+
+    /// The pages of a former daemon that still live.
+    pub(crate) async fn adopt(&self, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
+        let _making = self.making.lock().await;
+        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        let mut found: Vec<(Handle, Arc<dyn Page>)> = Vec::new();
+        for record in records {
+            let id = &record.handle.0;
+            let living = targets.iter().find(|info| info.target_id == *id && info.browser_context_id.as_ref() == Some(&self.handle.0));
+            let Some(info) = living else { continue };
+            let page = match self.page(id) {
+                Some(page) => page,
+                None => {
+                    let page = CdpPage::attach(&self.connection, id, info.url.clone()).await?;
+                    self.keep(id, &page)?;
+                    page
+                }
+            };
+            found.push((record.handle.clone(), page));
+        }
+        Ok(found)
+    }
+
+    /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
+    pub(crate) fn arrived(self: &Arc<Self>, info: TargetInfo) {
+        if self.page(&info.target_id).is_some() {
+            return;
+        }
+        let context = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = context.welcome(&info).await {
+                tracing::debug!(%error, target = info.target_id, "a page that opened was not taken in");
+            }
+        });
+    }
+
+    /// A page that nobody here asked for was opened by a page of this context: it joins it.
+    async fn welcome(&self, info: &TargetInfo) -> Result<()> {
+        let _making = self.making.lock().await;
+        if self.is_closed() || self.page(&info.target_id).is_some() {
+            return Ok(());
+        }
+        let page = CdpPage::attach(&self.connection, &info.target_id, info.url.clone()).await?;
+        self.keep(&info.target_id, &page)?;
+        let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
+        let sent = self.inner().popups.try_send(popup);
+        if sent.is_err() {
+            self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
+            return page.close().await;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn crashed(&self, target: &str) {
+        if let Some(page) = self.page(target) {
+            page.state().crashed();
+            self.connection.fail(page.session(), CdpError::Crashed);
+        }
+    }
+
+    pub(crate) fn closed_target(&self, target: &str) {
+        let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
+        if let Some(page) = page {
+            page.state().end(DriverError::PageGone, Some(PageEvent::Closed));
+        }
+    }
+
+    pub(crate) fn browser_gone(&self, why: &CdpError) {
+        let pages = self.inner().pages.take().unwrap_or_default();
+        for page in pages.values() {
+            page.state().end(why.clone().into(), None);
+        }
+    }
+}
+
+#[async_trait]
+impl Context for CdpContext {
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    async fn open_page(&self) -> Result<Arc<dyn Page>> {
+        let _making = self.making.lock().await;
+        if self.is_closed() {
+            return Err(closed());
+        }
+        let create = target::CreateTarget {
+            url: "about:blank".into(),
+            browser_context_id: Some(self.handle.0.clone()),
+            background: Some(true),
+            ..target::CreateTarget::default()
+        };
+        let id = self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id;
+        let page = CdpPage::attach(&self.connection, &id, "about:blank".into()).await?;
+        if let Err(closed) = self.keep(&id, &page) {
+            page.close().await?;
+            return Err(closed);
+        }
+        Ok(page)
+    }
+
+    async fn close(&self) -> Result<()> {
+        let pages = self.inner().pages.take().unwrap_or_default();
+        for page in pages.values() {
+            page.state().end(DriverError::PageGone, None);
+            self.connection.forget(page.session());
+        }
+        let dispose = target::DisposeBrowserContext { browser_context_id: self.handle.0.clone() };
+        match self.connection.call_in(None, &dispose, HOUSEKEEPING).await {
+            // Refused: it is gone already, which is what was asked for.
+            Ok(_) | Err(CdpError::Refused { .. }) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn popups(&self) -> mpsc::Receiver<Popup> {
+        let mut inner = self.inner();
+        if let Some(unheard) = inner.unheard.take() {
+            return unheard;
+        }
+        let (sender, receiver) = mpsc::channel(POPUP_QUEUE);
+        inner.popups = sender;
+        receiver
+    }
+}
+
+fn closed() -> DriverError {
+    DriverError::BrowserGone("its context was closed".into())
+}

@@ -1,0 +1,197 @@
+//! One page of Chromium: a target, the CDP session that drives it, and what its events told.
+
+mod console;
+mod evaluate;
+mod navigate;
+mod state;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tabmux_driver::{Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, LogEntry, Navigation, Page, PageEvent, Result};
+use tokio::sync::mpsc;
+
+use crate::CdpError;
+use crate::connection::{Connection, Listener};
+use crate::protocol::{Command, emulation, inspector, log, page, runtime, target};
+
+pub(crate) use state::PageState;
+
+#[derive(Debug)]
+pub(crate) struct CdpPage {
+    handle: Handle,
+    /// Chromium's name for this attachment; it never leaves this room.
+    session: String,
+    connection: Connection,
+    state: Arc<PageState>,
+}
+
+impl CdpPage {
+    /// Attaches to a target and begins to listen. Nothing the page says from here on is missed.
+    pub(crate) async fn attach(connection: &Connection, target: &str, url: String) -> Result<Arc<Self>> {
+        let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
+        let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
+        let state = Arc::new(PageState::at(url));
+        connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
+        let page = Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state });
+        tokio::time::timeout(HOUSEKEEPING, page.prepare()).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
+        Ok(page)
+    }
+
+    pub(crate) fn state(&self) -> &Arc<PageState> {
+        &self.state
+    }
+
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// All at once; the answers are waited for together.
+    async fn prepare(&self) -> Result<()> {
+        let session = Some(self.session.as_str());
+        let connection = &self.connection;
+        let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
+        let focus = emulation::SetFocusEmulationEnabled { enabled: true };
+        let (enabled, _, _, _, _, _) = futures::join!(
+            connection.send(session, &page::Enable::default()),
+            connection.send(session, &lifecycle),
+            connection.send(session, &runtime::Enable::default()),
+            connection.send(session, &log::Enable::default()),
+            connection.send(session, &inspector::Enable::default()),
+            connection.send(session, &focus),
+        );
+        enabled?;
+        Ok(())
+    }
+
+    async fn call<C: Command>(&self, command: &C) -> std::result::Result<C::Reply, CdpError> {
+        self.connection.call(Some(&self.session), command).await
+    }
+}
+
+impl Listener for PageState {
+    fn event(&self, method: &str, params: &RawValue) {
+        self.hear(method, params);
+    }
+
+    fn gone(&self, why: &CdpError) {
+        self.lost(why);
+    }
+}
+
+#[async_trait]
+impl Page for CdpPage {
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    fn url(&self) -> String {
+        self.state.url()
+    }
+
+    fn title(&self) -> String {
+        self.state.title()
+    }
+
+    async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
+        match self.state.usable() {
+            // Going somewhere is what brings a crashed page back.
+            Ok(()) | Err(DriverError::PageCrashed) => self.go(to).await,
+            Err(unusable) => Err(unusable),
+        }
+    }
+
+    async fn evaluate(&self, script: &str) -> Result<Value> {
+        self.state.usable()?;
+        let given_up = GivenUp { page: self, armed: true };
+        let value = self.run(script).await;
+        given_up.disarm();
+        value
+    }
+
+    async fn text(&self) -> Result<String> {
+        match self.evaluate("document.body ? document.body.innerText : ''").await? {
+            Value::String(text) => Ok(text),
+            other => Ok(other.to_string()),
+        }
+    }
+
+    async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {
+        self.state.living()?;
+        let open = self.state.dialog().ok_or(DriverError::NoDialog)?;
+        let command = match answer {
+            DialogAnswer::Accept { prompt } => {
+                page::HandleJavaScriptDialog { accept: true, prompt_text: prompt.or(open.default_prompt) }
+            }
+            DialogAnswer::Dismiss => page::HandleJavaScriptDialog { accept: false, prompt_text: None },
+        };
+        match self.connection.call_in(Some(&self.session), &command, HOUSEKEEPING).await {
+            Ok(_) => {
+                self.state.dialog_answered();
+                Ok(open.dialog)
+            }
+            Err(CdpError::Refused { .. }) => Err(DriverError::NoDialog),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn dialog(&self) -> Option<Dialog> {
+        self.state.dialog().map(|open| open.dialog)
+    }
+
+    fn take_log(&self) -> (Vec<LogEntry>, u64) {
+        self.state.take_log()
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.state.end(DriverError::PageGone, None);
+        self.connection.forget(&self.session);
+        let close = target::CloseTarget { target_id: self.handle.0.clone() };
+        match self.connection.call_in(None, &close, HOUSEKEEPING).await {
+            // Refused: it is gone already, which is what was asked for.
+            Ok(_) | Err(CdpError::Refused { .. }) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn events(&self) -> mpsc::Receiver<PageEvent> {
+        self.state.events()
+    }
+}
+
+/// A script whose caller gave up may still spin in the page and would hold up every later call.
+struct GivenUp<'a> {
+    page: &'a CdpPage,
+    armed: bool,
+}
+
+impl GivenUp<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if !self.armed || self.page.state.usable().is_err() {
+            return;
+        }
+        let (connection, session) = (self.page.connection.clone(), self.page.session.clone());
+        tokio::spawn(async move { free(&connection, &session).await });
+    }
+}
+
+/// Ends what runs in the page, but only if the page does not answer: one that merely waits for a promise is
+/// left alone, or the next script would be the one that is ended.
+async fn free(connection: &Connection, session: &str) {
+    let probe = runtime::Evaluate { expression: "0".into(), ..runtime::Evaluate::default() };
+    if let Err(CdpError::Late { .. }) = connection.call_in(Some(session), &probe, PROBE).await {
+        // Whatever comes of it, the page's next call says how the page is.
+        let _ = connection.call_in(Some(session), &runtime::TerminateExecution::default(), HOUSEKEEPING).await;
+    }
+}
+
+/// How long a page that is not spinning takes at most to answer nothing.
+const PROBE: std::time::Duration = std::time::Duration::from_millis(500);

@@ -1,0 +1,102 @@
+//! Sends a page somewhere and waits until it is there. Settled means: the document that was asked for, or the one it
+//! sent the page on to, fired `load`. No fixed wait; whoever asks has the deadline.
+
+use tabmux_driver::{DriverError, Navigation, Result};
+use tokio::sync::watch;
+
+use super::CdpPage;
+use super::state::{Life, Progress};
+use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, Reload};
+
+impl CdpPage {
+    pub(super) async fn go(&self, to: Navigation<'_>) -> Result<()> {
+        match to {
+            Navigation::To(url) => self.go_to(url).await?,
+            Navigation::Back => self.step(-1).await?,
+            Navigation::Forward => self.step(1).await?,
+            Navigation::Reload => {
+                let mut progress = self.state.watch();
+                let before = mark(&mut progress);
+                self.call(&Reload::default()).await?;
+                self.settle(&mut progress, before).await?;
+            }
+        }
+        self.read_title().await
+    }
+
+    async fn go_to(&self, url: &str) -> Result<()> {
+        let mut progress = self.state.watch();
+        let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
+        if let Some(error) = reply.error_text {
+            let text = match error.as_str() {
+                "net::ERR_ABORTED" => format!("net::ERR_ABORTED at {url}: the page did not change; the address may be a download or an empty answer"),
+                _ => format!("{error} at {url}"),
+            };
+            // Chromium shows its error page; what follows must not meet it half loaded.
+            if let Some(loader) = reply.loader_id {
+                self.committed(&mut progress, &loader).await?;
+            }
+            return Err(DriverError::NavigationFailed(text));
+        }
+        // Without a loader it was a move within the document, which is over.
+        let Some(loader) = reply.loader_id else { return Ok(()) };
+        self.committed(&mut progress, &loader).await?;
+        self.wait_for(&mut progress, |now| now.loaded).await
+    }
+
+    /// The reply comes before the commit. A document that sends the page on at once may be gone before we look.
+    async fn committed(&self, progress: &mut watch::Receiver<Progress>, loader: &str) -> Result<()> {
+        let before = progress.borrow_and_update().clone();
+        if before.loader == loader {
+            return Ok(());
+        }
+        self.wait_for(progress, |now| now.commits > before.commits).await
+    }
+
+    async fn step(&self, by: i64) -> Result<()> {
+        let history = self.call(&GetNavigationHistory::default()).await?;
+        let at = usize::try_from(history.current_index + by).ok();
+        let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
+            let which = if by < 0 { "earlier" } else { "later" };
+            return Err(DriverError::NavigationFailed(format!("There is no {which} page in this tab's history.")));
+        };
+        let mut progress = self.state.watch();
+        let before = mark(&mut progress);
+        self.call(&NavigateToHistoryEntry { entry_id: entry.id }).await?;
+        self.settle(&mut progress, before).await
+    }
+
+    /// Another document came and loaded, or the page moved within its document.
+    async fn settle(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) -> Result<()> {
+        self.wait_for(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.loaded)).await?;
+        if progress.borrow().unreachable {
+            return Err(DriverError::NavigationFailed(format!("{} could not be reached", self.state.url())));
+        }
+        Ok(())
+    }
+
+    async fn wait_for(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
+        let now = progress.wait_for(|now| done(now) || matches!(now.life, Life::Gone(_))).await;
+        match now.as_deref().map(|now| &now.life) {
+            Ok(Life::Gone(why)) => Err(why.clone()),
+            Ok(Life::Crashed) => Err(DriverError::PageCrashed),
+            Ok(Life::Alive) => Ok(()),
+            Err(_) => Err(DriverError::PageGone),
+        }
+    }
+
+    /// From the browser's own list, which answers even when the page's scripts do not.
+    async fn read_title(&self) -> Result<()> {
+        let history = self.call(&GetNavigationHistory::default()).await?;
+        let current = usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at));
+        if let Some(entry) = current {
+            self.state.set_title(entry.title);
+        }
+        Ok(())
+    }
+}
+
+fn mark(progress: &mut watch::Receiver<Progress>) -> (u64, u64) {
+    let now = progress.borrow_and_update();
+    (now.commits, now.moves)
+}

@@ -1,0 +1,275 @@
+//! What is known of a page without asking it: where it is, what it logged, which dialog is open, how far its
+//! loading got. Written by the connection's reader, which must never wait; read by everybody else.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog};
+use tokio::sync::{mpsc, watch};
+
+use super::console;
+use crate::CdpError;
+use crate::protocol::{Event, inspector, page, read, runtime};
+
+/// How many events wait for the listener; beyond it they are dropped, since the reader cannot wait for a watcher.
+const EVENT_QUEUE: usize = 64;
+
+/// An event larger than this is noted, not decoded: a page writes as much as it likes.
+const MAX_EVENT_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct PageState {
+    progress: watch::Sender<Progress>,
+    inner: Mutex<Inner>,
+}
+
+/// How far the page is. Loader ids are Chromium's names for documents.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// Documents committed in the main frame.
+    pub(super) commits: u64,
+    /// Moves within a document (fragments, the history API).
+    pub(super) moves: u64,
+    pub(super) loader: String,
+    pub(super) loaded: bool,
+    /// The document is Chromium's own error page.
+    pub(super) unreachable: bool,
+    pub(super) life: Life,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Life {
+    #[default]
+    Alive,
+    Crashed,
+    Gone(DriverError),
+}
+
+#[derive(Debug)]
+struct Inner {
+    url: String,
+    title: String,
+    dialog: Option<OpenDialog>,
+    log: PageLog,
+    /// `None` once the page is gone: the listener hears the end of its channel.
+    events: Option<mpsc::Sender<PageEvent>>,
+    /// What happens before the first listener comes waits here for it.
+    unheard: Option<mpsc::Receiver<PageEvent>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OpenDialog {
+    pub(super) dialog: Dialog,
+    pub(super) default_prompt: Option<String>,
+}
+
+impl PageState {
+    pub(crate) fn at(url: String) -> Self {
+        let (events, unheard) = mpsc::channel(EVENT_QUEUE);
+        let inner = Inner {
+            url,
+            title: String::new(),
+            dialog: None,
+            log: PageLog::default(),
+            events: Some(events),
+            unheard: Some(unheard),
+        };
+        Self { progress: watch::Sender::default(), inner: Mutex::new(inner) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn url(&self) -> String {
+        self.inner().url.clone()
+    }
+
+    pub(super) fn title(&self) -> String {
+        self.inner().title.clone()
+    }
+
+    pub(super) fn set_title(&self, title: String) {
+        self.inner().title = title;
+    }
+
+    pub(super) fn dialog(&self) -> Option<OpenDialog> {
+        self.inner().dialog.clone()
+    }
+
+    pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
+        self.inner().log.take()
+    }
+
+    pub(super) fn events(&self) -> mpsc::Receiver<PageEvent> {
+        let mut inner = self.inner();
+        if let Some(unheard) = inner.unheard.take() {
+            return unheard;
+        }
+        let (sender, receiver) = mpsc::channel(EVENT_QUEUE);
+        if inner.events.is_some() {
+            inner.events = Some(sender);
+        }
+        receiver
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Whether a script can run now; if not, why.
+    pub(super) fn usable(&self) -> Result<(), DriverError> {
+        self.living()?;
+        match self.dialog() {
+            Some(OpenDialog { dialog: Dialog { kind, text }, .. }) => Err(DriverError::DialogOpen { kind, text }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn living(&self) -> Result<(), DriverError> {
+        match &self.progress.borrow().life {
+            Life::Alive => Ok(()),
+            Life::Crashed => Err(DriverError::PageCrashed),
+            Life::Gone(why) => Err(why.clone()),
+        }
+    }
+
+    /// The page ended: by our own hand (no news), by its own or a person's, or with its browser.
+    pub(crate) fn end(&self, why: DriverError, news: Option<PageEvent>) {
+        let mut inner = self.inner();
+        inner.dialog = None;
+        if let Some(event) = news {
+            inner.tell(event);
+        }
+        inner.events = None;
+        self.progress.send_if_modified(|progress| match progress.life {
+            Life::Gone(_) => false,
+            Life::Alive | Life::Crashed => {
+                progress.life = Life::Gone(why);
+                true
+            }
+        });
+    }
+
+    pub(crate) fn crashed(&self) {
+        let mut inner = self.inner();
+        inner.dialog = None;
+        let first = self.progress.send_if_modified(|progress| {
+            let alive = progress.life == Life::Alive;
+            if alive {
+                progress.life = Life::Crashed;
+            }
+            alive
+        });
+        // Chromium says it twice: to the page's session and to the browser's.
+        if first {
+            inner.tell(PageEvent::Crashed);
+        }
+    }
+
+    pub(super) fn hear(&self, method: &str, params: &RawValue) {
+        if params.get().len() > MAX_EVENT_BYTES {
+            if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
+                self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
+            }
+            return;
+        }
+        match method {
+            page::LifecycleEvent::METHOD => self.lifecycle(params),
+            page::FrameNavigated::METHOD => self.navigated(params),
+            page::NavigatedWithinDocument::METHOD => self.moved_within(params),
+            page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
+            page::JavascriptDialogClosed::METHOD => self.inner().dialog = None,
+            inspector::TargetCrashed::METHOD => self.crashed(),
+            inspector::TargetReloadedAfterCrash::METHOD => self.revived(),
+            _ => {
+                if let Some((level, text)) = console::entry(method, params) {
+                    self.inner().log.push(level, &text);
+                }
+            }
+        }
+    }
+
+    fn lifecycle(&self, params: &RawValue) {
+        // The most frequent event by far, and only one of its names matters.
+        if !params.get().contains("\"load\"") {
+            return;
+        }
+        let Some(event) = read::<page::LifecycleEvent>(params) else { return };
+        self.progress.send_if_modified(|progress| {
+            let loaded = event.name == "load" && event.loader_id == progress.loader && !progress.loaded;
+            progress.loaded |= loaded;
+            loaded
+        });
+    }
+
+    fn navigated(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameNavigated>(params) else { return };
+        let frame = event.frame;
+        if frame.parent_id.is_some() {
+            return;
+        }
+        let unreachable = frame.unreachable_url.is_some();
+        {
+            let mut inner = self.inner();
+            inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
+            inner.title = String::new();
+            inner.dialog = None;
+        }
+        self.progress.send_modify(|progress| {
+            progress.commits += 1;
+            progress.loader = frame.loader_id;
+            // A page from the back/forward cache is there at once and loads nothing.
+            progress.loaded = event.kind == "BackForwardCacheRestore";
+            progress.unreachable = unreachable;
+            if progress.life == Life::Crashed {
+                progress.life = Life::Alive;
+            }
+        });
+    }
+
+    fn moved_within(&self, params: &RawValue) {
+        let Some(event) = read::<page::NavigatedWithinDocument>(params) else { return };
+        self.inner().url = event.url;
+        self.progress.send_modify(|progress| progress.moves += 1);
+    }
+
+    fn dialog_opening(&self, params: &RawValue) {
+        let Some(event) = read::<page::JavascriptDialogOpening>(params) else { return };
+        let dialog = Dialog { kind: event.kind, text: event.message };
+        let mut inner = self.inner();
+        inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt });
+        inner.tell(PageEvent::DialogOpened(dialog));
+    }
+
+    pub(super) fn dialog_answered(&self) {
+        self.inner().dialog = None;
+    }
+
+    fn revived(&self) {
+        self.progress.send_if_modified(|progress| {
+            let crashed = progress.life == Life::Crashed;
+            if crashed {
+                progress.life = Life::Alive;
+            }
+            crashed
+        });
+    }
+
+    /// The CDP session is over: the target is gone, or the whole browser.
+    pub(super) fn lost(&self, why: &CdpError) {
+        match DriverError::from(why.clone()) {
+            gone @ DriverError::BrowserGone(_) => self.end(gone, None),
+            _ => self.end(DriverError::PageGone, Some(PageEvent::Closed)),
+        }
+    }
+}
+
+impl Inner {
+    fn tell(&self, event: PageEvent) {
+        if let Some(events) = &self.events {
+            // Full or unheard: dropped. Every call on the page says the same.
+            let _ = events.try_send(event);
+        }
+    }
+}
