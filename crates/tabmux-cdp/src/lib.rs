@@ -2,5 +2,6 @@
 //! into protocol messages. Session and tool names are deliberately absent: this room knows contexts, targets and pages.
 
 mod error;
+pub mod protocol;
 
 pub use error::{CdpError, Result};
