@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore speaks to the person who started it")]
 
 mod bench;
+mod cdp;
 mod deny;
 mod docs;
 mod requirements;
@@ -24,6 +25,8 @@ enum Chore {
     Docs,
     /// Rewrites docs/requirements.md and says how much of it is covered
     Requirements,
+    /// Rewrites the typed part of the DevTools protocol from its official description (needs npm)
+    CdpGen,
     /// Checks licences, sources and known holes of the dependencies
     Deny,
     /// Measures memory and latency of the release build and writes docs/benchmarks.md
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(),
         Chore::Docs => docs::write_all(),
         Chore::Requirements => requirements::run(),
+        Chore::CdpGen => cdp::run(),
         Chore::Deny => deny::run(),
         Chore::Bench => bench::run(),
         Chore::Soak { name } => soak::run(name),

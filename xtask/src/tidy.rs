@@ -7,7 +7,7 @@ mod text;
 
 use anyhow::{Result, bail};
 
-use crate::{docs, workspace};
+use crate::{cdp, docs, workspace};
 
 pub(crate) fn run() -> Result<()> {
     let findings = findings()?;
@@ -34,6 +34,7 @@ fn findings() -> Result<Vec<String>> {
     }
     findings.extend(readme::check()?);
     findings.extend(docs::out_of_date()?);
+    findings.extend(cdp::out_of_date()?);
     Ok(findings)
 }
 

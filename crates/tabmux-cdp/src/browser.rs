@@ -11,7 +11,8 @@ use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOU
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
 use crate::context::CdpContext;
-use crate::protocol::{Event, read, target};
+use crate::event::read;
+use crate::protocol::{Event, target};
 use crate::transport::Transport;
 
 #[derive(Debug)]

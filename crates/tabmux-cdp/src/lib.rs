@@ -5,6 +5,7 @@ mod browser;
 pub mod connection;
 mod context;
 mod error;
+mod event;
 mod page;
 pub mod protocol;
 pub mod transport;

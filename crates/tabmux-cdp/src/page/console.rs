@@ -3,7 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::protocol::{Event, log, read, runtime};
+use crate::event::read;
+use crate::protocol::{Event, log, runtime};
 
 /// The level and text of an event that belongs into the page's log.
 pub(super) fn entry(method: &str, params: &RawValue) -> Option<(&'static str, String)> {

@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::console;
 use crate::CdpError;
-use crate::protocol::{Event, inspector, page, read, runtime};
+use crate::event::read;
+use crate::protocol::{Event, inspector, page, runtime};
 
 /// How many events wait for the listener; beyond it they are dropped, since the reader cannot wait for a watcher.
 const EVENT_QUEUE: usize = 64;
