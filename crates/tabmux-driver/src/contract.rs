@@ -40,6 +40,8 @@ macro_rules! contract_tests {
             a_dialog_that_is_not_open_cannot_be_answered
             the_log_is_taken_once_and_in_order
             a_living_context_is_found_again_with_its_pages
+            a_page_that_a_page_opens_joins_its_context
+            pages_opened_by_us_are_no_popups
         );
     };
     ($start:expr; $($rule:ident)+) => {
@@ -248,6 +250,36 @@ pub async fn a_living_context_is_found_again_with_its_pages(browser: Arc<dyn Bro
     let [(handle, page)] = &found.pages[..] else { panic!("one page lives: {:?}", found.pages) };
     assert_eq!((handle, page.handle(), page.url()), (kept.handle(), kept.handle(), url));
     assert_eq!(run(page, "document.cookie").await, json!("still=here"));
+}
+
+pub async fn a_page_that_a_page_opens_joins_its_context(browser: Arc<dyn Browser>, site: &str) {
+    let (one, other) = (context(&browser).await, context(&browser).await);
+    let (mut popups, mut elsewhere) = (one.popups(), other.popups());
+    let opener = page(&one).await;
+    go(&opener, Navigation::To(&format!("{site}/opener"))).await;
+    run(&opener, "document.cookie = \"of=opener\"").await;
+    let url = format!("{site}/popup");
+    // Its own value is a window, which is no JSON everywhere.
+    let _ = soon(opener.evaluate(&format!("window.open(\"{url}\")"))).await;
+    let popup = soon(popups.recv()).await.expect("the context hears of it");
+    assert_eq!(popup.opener.as_ref(), Some(opener.handle()));
+    assert_ne!(popup.page.handle(), opener.handle());
+    go(&popup.page, Navigation::To(&url)).await;
+    assert_eq!(run(&popup.page, "document.cookie").await, json!("of=opener"));
+    assert!(elsewhere.try_recv().is_err(), "nobody else hears of it");
+    soon(popup.page.close()).await.expect("a popup closes");
+    assert_eq!(run(&opener, "1").await, json!(1));
+}
+
+pub async fn pages_opened_by_us_are_no_popups(browser: Arc<dyn Browser>, site: &str) {
+    let context = context(&browser).await;
+    let mut popups = context.popups();
+    let pages: [Arc<dyn Page>; 3] = tokio::join!(page(&context), page(&context), page(&context)).into();
+    go(&pages[0], Navigation::To(&format!("{site}/"))).await;
+    // Whatever came of the three is before what this one opens.
+    let _ = soon(pages[0].evaluate(&format!("window.open(\"{site}/popup\")"))).await;
+    let popup = soon(popups.recv()).await.expect("the context hears of it");
+    assert!(pages.iter().all(|page| page.handle() != popup.page.handle()));
 }
 
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {

@@ -20,6 +20,7 @@
 //! | `log("text")`, `error("text")`, also `console.log`, `console.error` | null; writes to the page's log |
 //! | `alert("text")`, `confirm("text")`, `prompt("text")` | waits for the answer: null; true or false; the text or null |
 //! | `crash()` | the page is crashed until it is navigated |
+//! | `window.open("url")` | null; the context has another page |
 //! | `window.close()` | null; the page is gone |
 //! | `"x".repeat(N)` | a big string |
 
@@ -32,9 +33,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
+use tokio::sync::mpsc;
 
-use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Isolation, Page, PageRecord, Result};
+use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Isolation, Page, PageRecord, Popup, Result};
 use page::FakePage;
+
+/// How many popups wait for whoever takes them.
+const POPUP_QUEUE: usize = 32;
 
 /// The fake browser. It lives and dies with its process.
 #[derive(Debug)]
@@ -48,11 +53,20 @@ pub struct FakeBrowser {
 /// One isolated world of the fake browser.
 #[derive(Debug)]
 struct FakeContext {
+    me: Weak<FakeContext>,
     handle: Handle,
     browser: Weak<FakeBrowser>,
     cookies: Arc<CookieJar>,
     /// `None` once the context is closed, so that no page can open in it any more.
     pages: Mutex<Option<Vec<Arc<FakePage>>>>,
+    popups: Mutex<Popups>,
+}
+
+/// Where news of popups goes. What opens before the first listener comes waits here for it.
+#[derive(Debug)]
+struct Popups {
+    sender: mpsc::Sender<Popup>,
+    unheard: Option<mpsc::Receiver<Popup>>,
 }
 
 /// Cookies in the order they were set. Sites, paths and ages are not looked at.
@@ -64,9 +78,16 @@ impl FakeBrowser {
         Arc::new_cyclic(|me| Self { me: me.clone(), contexts: Mutex::default(), profile: Arc::default() })
     }
 
-    fn remember(&self, handle: Handle, cookies: Arc<CookieJar>, pages: Vec<Arc<FakePage>>) -> Arc<FakeContext> {
-        let context = FakeContext { handle, browser: self.me.clone(), cookies, pages: Mutex::new(Some(pages)) };
-        let context = Arc::new(context);
+    fn remember(&self, handle: Handle, cookies: Arc<CookieJar>, pages: &[PageRecord]) -> Arc<FakeContext> {
+        let (sender, unheard) = mpsc::channel(POPUP_QUEUE);
+        let context = Arc::new_cyclic(|me| FakeContext {
+            me: me.clone(),
+            handle,
+            browser: self.me.clone(),
+            pages: Mutex::new(Some(pages.iter().map(|page| FakePage::restored(page, me.clone(), Arc::clone(&cookies))).collect())),
+            cookies,
+            popups: Mutex::new(Popups { sender, unheard: Some(unheard) }),
+        });
         locked(&self.contexts).insert(context.handle.clone(), Arc::clone(&context));
         context
     }
@@ -83,18 +104,14 @@ impl Browser for FakeBrowser {
             Isolation::Context | Isolation::Browser => Arc::default(),
             Isolation::Window | Isolation::Tab => Arc::clone(&self.profile),
         };
-        Ok(self.remember(mint("fake-ctx")?, cookies, Vec::new()))
+        Ok(self.remember(mint("fake-ctx")?, cookies, &[]))
     }
 
     /// A fake browser died with the daemon that made the context, so the context is made again under its old
     /// handle, with its pages at the recorded URLs. Cookies, history and counters are gone; a context that still lives is found as it is.
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
         let living = locked(&self.contexts).get(context).cloned();
-        let context = living.unwrap_or_else(|| {
-            let cookies = Arc::<CookieJar>::default();
-            let pages = pages.iter().map(|page| FakePage::restored(page, Arc::clone(&cookies))).collect();
-            self.remember(context.clone(), cookies, pages)
-        });
+        let context = living.unwrap_or_else(|| self.remember(context.clone(), Arc::default(), pages));
         let pages = pages.iter().filter_map(|wanted| Some((wanted.handle.clone(), context.page(&wanted.handle)?))).collect();
         Ok(Adopted { context, pages })
     }
@@ -106,6 +123,25 @@ impl FakeContext {
         let page = pages.as_ref()?.iter().find(|page| page.handle() == handle && !page.is_closed())?;
         Some(Arc::clone(page) as Arc<dyn Page>)
     }
+
+    fn add_page(&self, url: String) -> Result<Arc<FakePage>> {
+        let page = FakePage::at(mint("fake-page")?, url, self.me.clone(), Arc::clone(&self.cookies));
+        let mut pages = locked(&self.pages);
+        let pages = pages.as_mut().ok_or_else(|| DriverError::BrowserGone("its context was closed.".into()))?;
+        pages.retain(|page| !page.is_closed());
+        pages.push(Arc::clone(&page));
+        Ok(page)
+    }
+
+    /// A page of this context opens another one. Nobody takes them: it is closed again.
+    fn open_popup(&self, url: String, opener: &Handle) -> Result<()> {
+        let page = self.add_page(url)?;
+        let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: Some(opener.clone()) };
+        if locked(&self.popups).sender.try_send(popup).is_err() {
+            page.end();
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -115,12 +151,7 @@ impl Context for FakeContext {
     }
 
     async fn open_page(&self) -> Result<Arc<dyn Page>> {
-        let page = FakePage::blank(mint("fake-page")?, Arc::clone(&self.cookies));
-        let mut pages = locked(&self.pages);
-        let pages = pages.as_mut().ok_or_else(|| DriverError::BrowserGone("its context was closed.".into()))?;
-        pages.retain(|page| !page.is_closed());
-        pages.push(Arc::clone(&page));
-        Ok(page)
+        Ok(self.add_page(visit::BLANK.to_owned())?)
     }
 
     async fn close(&self) -> Result<()> {
@@ -132,6 +163,16 @@ impl Context for FakeContext {
             page.end();
         }
         Ok(())
+    }
+
+    fn popups(&self) -> mpsc::Receiver<Popup> {
+        let mut popups = locked(&self.popups);
+        if let Some(unheard) = popups.unheard.take() {
+            return unheard;
+        }
+        let (sender, receiver) = mpsc::channel(POPUP_QUEUE);
+        popups.sender = sender;
+        receiver
     }
 }
 

@@ -82,6 +82,17 @@ pub trait Context: Send + Sync + std::fmt::Debug {
 
     /// Closes every page and forgets the context's storage. Never waits for a page's own scripts.
     async fn close(&self) -> Result<()>;
+
+    /// Hears of pages that pages of this context opened; they are in it already. One listener; bounded, never blocking the driver.
+    fn popups(&self) -> mpsc::Receiver<Popup>;
+}
+
+/// A page that another one opened.
+#[derive(Clone, Debug)]
+pub struct Popup {
+    pub page: Arc<dyn Page>,
+    /// The page that opened it, where the browser says.
+    pub opener: Option<Handle>,
 }
 
 /// One page. A tool is handed its page and cannot choose another.

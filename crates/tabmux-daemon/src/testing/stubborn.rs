@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Page, PageRecord, Result};
-use tokio::sync::Semaphore;
+use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Page, PageRecord, Popup, Result};
+use tokio::sync::{Semaphore, mpsc};
 
 /// What happens to one opening or closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,5 +128,9 @@ impl Context for StubbornContext {
         self.shared.feel(&self.shared.closing).await?;
         self.shared.open.fetch_sub(1, Ordering::SeqCst);
         self.inner.close().await
+    }
+
+    fn popups(&self) -> mpsc::Receiver<Popup> {
+        self.inner.popups()
     }
 }

@@ -1,7 +1,7 @@
 //! One page of the fake browser. A script's wait ends when its document does (closed, crashed, navigated away),
 //! so nothing here can outlive its page. The lock is never held across an await.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::history::History;
 use super::script::Script;
 use super::visit::{self, Visit};
-use super::{CookieJar, locked};
+use super::{CookieJar, FakeContext, locked};
 use crate::{Dialog, DialogAnswer, DriverError, Handle, LogEntry, Navigation, Page, PageEvent, PageLog, PageRecord, Result};
 
 /// How many events wait for the listener; beyond it they are dropped, since a page cannot wait for its watcher.
@@ -19,6 +19,7 @@ const EVENT_QUEUE: usize = 64;
 #[derive(Debug)]
 pub(super) struct FakePage {
     handle: Handle,
+    context: Weak<FakeContext>,
     cookies: Arc<CookieJar>,
     life: watch::Sender<Life>,
     state: Mutex<State>,
@@ -52,17 +53,13 @@ struct OpenDialog {
 }
 
 impl FakePage {
-    pub(super) fn blank(handle: Handle, cookies: Arc<CookieJar>) -> Arc<Self> {
-        Self::at(handle, visit::BLANK.to_owned(), cookies)
-    }
-
     /// A page of a former daemon, at its last URL, or blank where that URL does not open.
-    pub(super) fn restored(record: &PageRecord, cookies: Arc<CookieJar>) -> Arc<Self> {
+    pub(super) fn restored(record: &PageRecord, context: Weak<FakeContext>, cookies: Arc<CookieJar>) -> Arc<Self> {
         let url = Visit::to(&record.url).map_or_else(|_| visit::BLANK.to_owned(), |visit| visit.url);
-        Self::at(record.handle.clone(), url, cookies)
+        Self::at(record.handle.clone(), url, context, cookies)
     }
 
-    fn at(handle: Handle, url: String, cookies: Arc<CookieJar>) -> Arc<Self> {
+    pub(super) fn at(handle: Handle, url: String, context: Weak<FakeContext>, cookies: Arc<CookieJar>) -> Arc<Self> {
         let (events, unheard) = mpsc::channel(EVENT_QUEUE);
         let state = State {
             history: History::starting_at(url),
@@ -73,7 +70,7 @@ impl FakePage {
             events: Some(events),
             unheard: Some(unheard),
         };
-        Arc::new(Self { handle, cookies, life: watch::Sender::new(Life::Document(0)), state: Mutex::new(state) })
+        Arc::new(Self { handle, context, cookies, life: watch::Sender::new(Life::Document(0)), state: Mutex::new(state) })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -156,6 +153,12 @@ impl FakePage {
             Script::Crash => {
                 self.crash();
                 return Err(DriverError::PageCrashed);
+            }
+            Script::Open { url } => {
+                let url = Visit::to(&url)?.url;
+                if let Some(context) = self.context.upgrade() {
+                    context.open_popup(url, &self.handle)?;
+                }
             }
             Script::Close => self.close_itself(),
         }

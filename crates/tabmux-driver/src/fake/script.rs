@@ -26,6 +26,7 @@ pub(super) enum Script {
     Count,
     Log { level: &'static str, text: String },
     Ask { kind: &'static str, text: String },
+    Open { url: String },
     Crash,
     Close,
 }
@@ -82,6 +83,7 @@ impl Script {
             "alert" => Self::Ask { kind: "alert", text },
             "confirm" => Self::Ask { kind: "confirm", text },
             "prompt" => Self::Ask { kind: "prompt", text },
+            "window.open" => Self::Open { url: text },
             _ => return None,
         })
     }
@@ -113,7 +115,7 @@ fn not_understood(source: &str) -> DriverError {
     DriverError::ScriptFailed(format!(
         "the fake browser does not understand {start:?}. It knows JSON, location.href, document.title, document.cookie, sleep(MS), \
          hang(), throw(TEXT), panic(TEXT), count(), log(TEXT), error(TEXT), alert(TEXT), confirm(TEXT), prompt(TEXT), crash(), \
-         window.close() and TEXT.repeat(N)."
+         window.open(URL), window.close() and TEXT.repeat(N)."
     ))
 }
 
