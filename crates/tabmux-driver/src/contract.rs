@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Browser, Context, ContextSpec, Dialog, DialogAnswer, DriverError, Navigation, Page, PageEvent, PageRecord};
+use crate::{
+    Area, Browser, Context, ContextSpec, Cookie, Dialog, DialogAnswer, DriverError, ImageFormat, Navigation, Orientation, Page, PageEvent,
+    PageRecord, Shot,
+};
 
 /// How long any step may take. Generous, because it only matters when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,6 +45,9 @@ macro_rules! contract_tests {
             a_living_context_is_found_again_with_its_pages
             a_page_that_a_page_opens_joins_its_context
             pages_opened_by_us_are_no_popups
+            cookies_are_set_listed_and_forgotten_per_context
+            a_page_can_be_pictured_and_printed
+            what_a_page_asked_the_network_for_is_listed
         );
     };
     ($start:expr; $($rule:ident)+) => {
@@ -280,6 +286,43 @@ pub async fn pages_opened_by_us_are_no_popups(browser: Arc<dyn Browser>, site: &
     let _ = soon(pages[0].evaluate(&format!("window.open(\"{site}/popup\")"))).await;
     let popup = soon(popups.recv()).await.expect("the context hears of it");
     assert!(pages.iter().all(|page| page.handle() != popup.page.handle()));
+}
+
+pub async fn cookies_are_set_listed_and_forgotten_per_context(browser: Arc<dyn Browser>, site: &str) {
+    let (one, other) = (context(&browser).await, context(&browser).await);
+    let host = site.trim_start_matches("http://").split(':').next().expect("a site has a host").to_owned();
+    let cookie = Cookie { name: "agent".into(), value: "one".into(), domain: host, path: "/".into(), http_only: true, ..Cookie::default() };
+    soon(one.set_cookies(std::slice::from_ref(&cookie))).await.expect("a good cookie is taken");
+    let listed = soon(one.cookies()).await.expect("cookies are listed");
+    assert_eq!(listed.iter().map(|cookie| (&*cookie.name, &*cookie.value, cookie.http_only)).collect::<Vec<_>>(), [("agent", "one", true)]);
+    assert_eq!(soon(other.cookies()).await, Ok(vec![]));
+    let bad = Cookie { name: "bad".into(), ..Cookie::default() };
+    assert!(matches!(soon(one.set_cookies(&[bad])).await, Err(DriverError::CookieRefused(name)) if name == "bad"));
+    soon(one.clear_cookies()).await.expect("cookies are forgotten");
+    assert_eq!(soon(one.cookies()).await, Ok(vec![]));
+}
+
+pub async fn a_page_can_be_pictured_and_printed(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    go(&page, Navigation::To(&format!("{site}/"))).await;
+    for (format, start) in [(ImageFormat::Png, "iVBOR"), (ImageFormat::Jpeg { quality: 60 }, "/9j/")] {
+        for area in [Area::Viewport, Area::FullPage] {
+            let image = soon(page.screenshot(&Shot { area, format, max_side: Some(100) })).await.expect("a page can be pictured");
+            assert!(image.base64.starts_with(start) && (1..=100).contains(&image.width) && (1..=100).contains(&image.height), "{image:?}");
+        }
+    }
+    let missing = Shot { area: Area::Element("#nowhere".into()), format: ImageFormat::Png, max_side: None };
+    assert_eq!(soon(page.screenshot(&missing)).await, Err(DriverError::ElementNotFound("#nowhere".into())));
+    assert!(soon(page.pdf(Orientation::Portrait)).await.expect("a page can be printed").starts_with("JVBER"));
+}
+
+pub async fn what_a_page_asked_the_network_for_is_listed(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    let url = format!("{site}/listed");
+    go(&page, Navigation::To(&url)).await;
+    let (requests, lost) = page.requests();
+    let document = requests.iter().find(|request| request.url == url).expect("the document was asked for");
+    assert_eq!((&*document.method, &*document.kind, document.status, lost), ("GET", "document", Some(200), 0));
 }
 
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {

@@ -18,6 +18,10 @@ pub enum DriverError {
     DialogOpen { kind: String, text: String },
     #[error("No dialog is open.")]
     NoDialog,
+    #[error("No element matches {0:?}.")]
+    ElementNotFound(String),
+    #[error("The browser does not take the cookie {0:?}.")]
+    CookieRefused(String),
     #[error("{0}")]
     Unsupported(String),
 }
@@ -32,6 +36,8 @@ impl From<DriverError> for Fault {
             DriverError::ScriptFailed(_) => (Code::BadArgument, "Correct the script, then evaluate again."),
             DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
+            DriverError::ElementNotFound(_) => (Code::ElementNotFound, "Look at the page again, then give another selector."),
+            DriverError::CookieRefused(_) => (Code::BadArgument, "Give it a name, a value and a domain that fit together."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
         Self::new(code, sentence(error.to_string()), hint)

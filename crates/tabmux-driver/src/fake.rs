@@ -24,6 +24,7 @@
 //! | `window.close()` | null; the page is gone |
 //! | `"x".repeat(N)` | a big string |
 
+mod cookies;
 mod history;
 mod page;
 mod script;
@@ -35,7 +36,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Isolation, Page, PageRecord, Popup, Result};
+use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, DriverError, Handle, Isolation, Page, PageRecord, Popup, Result};
+use cookies::CookieJar;
 use page::FakePage;
 
 /// How many popups wait for whoever takes them.
@@ -68,10 +70,6 @@ struct Popups {
     sender: mpsc::Sender<Popup>,
     unheard: Option<mpsc::Receiver<Popup>>,
 }
-
-/// Cookies in the order they were set. Sites, paths and ages are not looked at.
-#[derive(Debug, Default)]
-struct CookieJar(Mutex<Vec<(String, String)>>);
 
 impl FakeBrowser {
     pub fn new() -> Arc<FakeBrowser> {
@@ -165,6 +163,19 @@ impl Context for FakeContext {
         Ok(())
     }
 
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        Ok(self.cookies.all())
+    }
+
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
+        cookies.iter().try_for_each(|cookie| self.cookies.take(cookie))
+    }
+
+    async fn clear_cookies(&self) -> Result<()> {
+        self.cookies.clear();
+        Ok(())
+    }
+
     fn popups(&self) -> mpsc::Receiver<Popup> {
         let mut popups = locked(&self.popups);
         if let Some(unheard) = popups.unheard.take() {
@@ -173,34 +184,6 @@ impl Context for FakeContext {
         let (sender, receiver) = mpsc::channel(POPUP_QUEUE);
         popups.sender = sender;
         receiver
-    }
-}
-
-impl CookieJar {
-    /// Like Chromium, per site: more than this and the oldest goes.
-    const MAX_COOKIES: usize = 180;
-    const MAX_COOKIE_BYTES: usize = 4096;
-
-    fn text(&self) -> String {
-        let cookies = locked(&self.0);
-        cookies.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("; ")
-    }
-
-    /// Takes `k=v; attributes…`. A cookie that is too big is dropped without a word, as browsers do.
-    fn set(&self, cookie: &str) {
-        let pair = cookie.split(';').next().unwrap_or_default();
-        let (key, value) = pair.split_once('=').unwrap_or(("", pair));
-        if pair.len() > Self::MAX_COOKIE_BYTES {
-            return;
-        }
-        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        let mut cookies = locked(&self.0);
-        match cookies.iter_mut().find(|(known, _)| *known == key) {
-            Some(known) => known.1 = value,
-            None => cookies.push((key, value)),
-        }
-        let excess = cookies.len().saturating_sub(Self::MAX_COOKIES);
-        cookies.drain(..excess);
     }
 }
 

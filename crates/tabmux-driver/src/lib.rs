@@ -2,9 +2,12 @@
 //! without one. Sessions, clients and MCP are deliberately absent: a driver knows contexts and pages.
 
 pub mod contract;
+mod cookie;
 mod error;
 pub mod fake;
 mod log;
+mod see;
+mod traffic;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +16,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+pub use cookie::Cookie;
 pub use error::DriverError;
 pub use log::PageLog;
+pub use see::{Area, Image, ImageFormat, Orientation, Shot};
+pub use traffic::{Request, Traffic};
 
 pub type Result<T> = std::result::Result<T, DriverError>;
 
@@ -83,6 +89,15 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Closes every page and forgets the context's storage. Never waits for a page's own scripts.
     async fn close(&self) -> Result<()>;
 
+    /// Every cookie of this context, whatever its site.
+    async fn cookies(&self) -> Result<Vec<Cookie>>;
+
+    /// Sets cookies. One that the browser does not take is named; the others are set.
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()>;
+
+    /// Forgets every cookie.
+    async fn clear_cookies(&self) -> Result<()>;
+
     /// Hears of pages that pages of this context opened; they are in it already. One listener; bounded, never blocking the driver.
     fn popups(&self) -> mpsc::Receiver<Popup>;
 }
@@ -117,6 +132,15 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// The dialog that is open now.
     fn dialog(&self) -> Option<Dialog>;
+
+    /// A picture of the page, also when nobody looks at it.
+    async fn screenshot(&self, shot: &Shot) -> Result<Image>;
+
+    /// The page on paper, as PDF in base64.
+    async fn pdf(&self, orientation: Orientation) -> Result<String>;
+
+    /// What the page asked the network for, oldest first, and how many requests were lost to the bound.
+    fn requests(&self) -> (Vec<Request>, u64);
 
     /// Takes what was logged since the last time, oldest first, and how many entries were lost to the bound.
     fn take_log(&self) -> (Vec<LogEntry>, u64);

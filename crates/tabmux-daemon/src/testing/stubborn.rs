@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, Handle, Page, PageRecord, Popup, Result};
+use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, DriverError, Handle, Page, PageRecord, Popup, Result};
 use tokio::sync::{Semaphore, mpsc};
 
 /// What happens to one opening or closing.
@@ -128,6 +128,18 @@ impl Context for StubbornContext {
         self.shared.feel(&self.shared.closing).await?;
         self.shared.open.fetch_sub(1, Ordering::SeqCst);
         self.inner.close().await
+    }
+
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        self.inner.cookies().await
+    }
+
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
+        self.inner.set_cookies(cookies).await
+    }
+
+    async fn clear_cookies(&self) -> Result<()> {
+        self.inner.clear_cookies().await
     }
 
     fn popups(&self) -> mpsc::Receiver<Popup> {

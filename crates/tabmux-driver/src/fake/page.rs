@@ -7,11 +7,22 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::cookies::CookieJar;
 use super::history::History;
 use super::script::Script;
 use super::visit::{self, Visit};
-use super::{CookieJar, FakeContext, locked};
-use crate::{Dialog, DialogAnswer, DriverError, Handle, LogEntry, Navigation, Page, PageEvent, PageLog, PageRecord, Result};
+use super::{FakeContext, locked};
+use crate::{
+    Area, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page, PageEvent, PageLog,
+    PageRecord, Request, Result, Shot, Traffic,
+};
+
+/// One white dot, as PNG and as JPEG: a fake page has nothing to see.
+const PNG_DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
+const JPEG_DOT: &str = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAABAAEBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
+
+/// A PDF without pages.
+const PDF_EMPTY: &str = "JVBERi0xLjQKMSAwIG9iajw8L1R5cGUvQ2F0YWxvZy9QYWdlcyAyIDAgUj4+ZW5kb2JqCjIgMCBvYmo8PC9UeXBlL1BhZ2VzL0tpZHNbXS9Db3VudCAwPj5lbmRvYmoKdHJhaWxlcjw8L1Jvb3QgMSAwIFI+PgolJUVPRgo=";
 
 /// How many events wait for the listener; beyond it they are dropped, since a page cannot wait for its watcher.
 const EVENT_QUEUE: usize = 64;
@@ -39,6 +50,7 @@ struct State {
     documents: u64,
     count: u64,
     log: PageLog,
+    traffic: Traffic,
     dialog: Option<OpenDialog>,
     /// `None` once the page is closed: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
@@ -66,6 +78,7 @@ impl FakePage {
             documents: 0,
             count: 0,
             log: PageLog::default(),
+            traffic: Traffic::default(),
             dialog: None,
             events: Some(events),
             unheard: Some(unheard),
@@ -137,7 +150,7 @@ impl FakePage {
             Script::Title => return Ok(self.title().into()),
             Script::Cookies => return Ok(self.cookies.text().into()),
             Script::SetCookie(cookie) => {
-                self.cookies.set(&cookie);
+                self.cookies.set(&cookie, &visit::host(&self.url()));
                 return Ok(cookie.into());
             }
             Script::Sleep { milliseconds } => {
@@ -212,6 +225,9 @@ impl Page for FakePage {
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
         state.documents += 1;
+        let key = state.documents.to_string();
+        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
+        state.traffic.begin(&key, request);
         self.life.send_replace(Life::Document(state.documents));
         Ok(())
     }
@@ -243,6 +259,29 @@ impl Page for FakePage {
 
     fn dialog(&self) -> Option<Dialog> {
         locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
+    }
+
+    async fn screenshot(&self, shot: &Shot) -> Result<Image> {
+        self.document()?;
+        self.not_frozen()?;
+        if let Area::Element(selector) = &shot.area {
+            return Err(DriverError::ElementNotFound(selector.clone()));
+        }
+        let base64 = match shot.format {
+            ImageFormat::Png => PNG_DOT,
+            ImageFormat::Jpeg { .. } => JPEG_DOT,
+        };
+        Ok(Image { base64: base64.to_owned(), format: shot.format, width: 1, height: 1 })
+    }
+
+    async fn pdf(&self, _orientation: Orientation) -> Result<String> {
+        self.document()?;
+        self.not_frozen()?;
+        Ok(PDF_EMPTY.to_owned())
+    }
+
+    fn requests(&self) -> (Vec<Request>, u64) {
+        locked(&self.state).traffic.all()
     }
 
     fn take_log(&self) -> (Vec<LogEntry>, u64) {

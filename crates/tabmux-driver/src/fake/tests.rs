@@ -145,9 +145,9 @@ async fn windows_and_tabs_share_the_profiles_cookies() {
 fn cookies_are_bounded_in_number_and_size() {
     let jar = CookieJar::default();
     for n in 0..200 {
-        jar.set(&format!("k{n}=v"));
+        jar.set(&format!("k{n}=v"), "a.test");
     }
-    jar.set(&format!("big={}", "x".repeat(5000)));
+    jar.set(&format!("big={}", "x".repeat(5000)), "a.test");
     let text = jar.text();
     assert!(text.starts_with("k20=v; ") && text.ends_with("; k199=v"), "{text}");
 }

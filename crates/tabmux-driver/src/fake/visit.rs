@@ -51,6 +51,11 @@ pub(super) fn title(address: &str) -> String {
     }
 }
 
+/// Empty for an address without one.
+pub(super) fn host(address: &str) -> String {
+    Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
 fn delay(url: &Url) -> Duration {
     let milliseconds = query(url, "delay").and_then(|text| text.parse().ok()).unwrap_or_default();
     Duration::from_millis(milliseconds).min(MAX_DELAY)

@@ -1,0 +1,63 @@
+//! The fake browser's cookies. Sites, paths and ages are kept but not looked at: every page of a context sees all of them.
+
+use std::sync::Mutex;
+
+use super::locked;
+use crate::{Cookie, DriverError, Result};
+
+/// Cookies in the order they were set.
+#[derive(Debug, Default)]
+pub(super) struct CookieJar(Mutex<Vec<Cookie>>);
+
+impl CookieJar {
+    /// Like Chromium, per site: more than this and the oldest goes.
+    const MAX_COOKIES: usize = 180;
+    const MAX_COOKIE_BYTES: usize = 4096;
+
+    /// As `document.cookie` gives them.
+    pub(super) fn text(&self) -> String {
+        locked(&self.0)
+            .iter()
+            .filter(|cookie| !cookie.http_only)
+            .map(|cookie| format!("{}={}", cookie.name, cookie.value))
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
+    pub(super) fn all(&self) -> Vec<Cookie> {
+        locked(&self.0).clone()
+    }
+
+    /// Takes `k=v; attributes…`. A cookie that is too big is dropped without a word, as browsers do.
+    pub(super) fn set(&self, cookie: &str, host: &str) {
+        let pair = cookie.split(';').next().unwrap_or_default();
+        if pair.len() > Self::MAX_COOKIE_BYTES {
+            return;
+        }
+        let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        self.put(Cookie { name, value, domain: host.to_owned(), path: "/".into(), ..Cookie::default() });
+    }
+
+    pub(super) fn take(&self, cookie: &Cookie) -> Result<()> {
+        if cookie.name.len() + cookie.value.len() > Self::MAX_COOKIE_BYTES || cookie.domain.is_empty() {
+            return Err(DriverError::CookieRefused(cookie.name.clone()));
+        }
+        self.put(cookie.clone());
+        Ok(())
+    }
+
+    pub(super) fn clear(&self) {
+        locked(&self.0).clear();
+    }
+
+    fn put(&self, cookie: Cookie) {
+        let mut cookies = locked(&self.0);
+        match cookies.iter_mut().find(|known| known.name == cookie.name) {
+            Some(known) => *known = cookie,
+            None => cookies.push(cookie),
+        }
+        let excess = cookies.len().saturating_sub(Self::MAX_COOKIES);
+        cookies.drain(..excess);
+    }
+}

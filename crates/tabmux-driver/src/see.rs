@@ -1,0 +1,51 @@
+//! What can be seen of a page as a picture or on paper.
+
+/// A picture that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shot {
+    pub area: Area,
+    pub format: ImageFormat,
+    /// The longest side the picture may have; a larger one is scaled down.
+    pub max_side: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Area {
+    Viewport,
+    /// The whole document, however long.
+    FullPage,
+    /// The first element that matches a CSS selector.
+    Element(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageFormat {
+    Png,
+    Jpeg { quality: u8 },
+}
+
+impl ImageFormat {
+    pub fn mime(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg { .. } => "image/jpeg",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// In base64, as the browser gives it and as clients want it.
+    pub base64: String,
+    pub format: ImageFormat,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// How a page is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orientation {
+    #[default]
+    Portrait,
+    Landscape,
+}

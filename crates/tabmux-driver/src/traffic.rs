@@ -1,0 +1,100 @@
+//! What a page asked the network for. Bounded: the oldest requests give way, and the loss is counted.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+/// How many requests a page keeps.
+const MAX_REQUESTS: usize = 500;
+
+/// How many bytes of a URL are kept; `data:` URLs can be megabytes.
+const MAX_URL_BYTES: usize = 2048;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// Counts up within the page.
+    pub id: u64,
+    pub method: String,
+    pub url: String,
+    /// `document`, `script`, `xhr`, `fetch`, `image` …
+    pub kind: String,
+    pub status: Option<u16>,
+    /// Why it failed, in the browser's words.
+    pub failure: Option<String>,
+    pub mime: Option<String>,
+    pub bytes: Option<u64>,
+    pub duration_ms: Option<u64>,
+    pub from_cache: bool,
+}
+
+/// The requests of one page, newest last. A driver finds one again by its own key.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    requests: VecDeque<(String, Request)>,
+    made: u64,
+    lost: u64,
+}
+
+impl Traffic {
+    pub fn begin(&mut self, key: &str, mut request: Request) {
+        if self.requests.len() == MAX_REQUESTS {
+            self.requests.pop_front();
+            self.lost += 1;
+        }
+        self.made += 1;
+        request.id = self.made;
+        if request.url.len() > MAX_URL_BYTES {
+            request.url.truncate(request.url.floor_char_boundary(MAX_URL_BYTES));
+            request.url.push('…');
+        }
+        self.requests.push_back((key.to_owned(), request));
+    }
+
+    /// The newest request under this key: a redirect goes on under the same one.
+    pub fn of(&mut self, key: &str) -> Option<&mut Request> {
+        self.requests.iter_mut().rev().find(|(known, _)| known == key).map(|(_, request)| request)
+    }
+
+    /// Everything kept, oldest first, and how many were lost to the bound.
+    pub fn all(&self) -> (Vec<Request>, u64) {
+        (self.requests.iter().map(|(_, request)| request.clone()).collect(), self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str) -> Request {
+        Request { url: url.into(), ..Request::default() }
+    }
+
+    #[test]
+    fn the_oldest_requests_give_way_and_the_loss_is_counted() {
+        let mut traffic = Traffic::default();
+        for n in 0..MAX_REQUESTS + 2 {
+            traffic.begin(&n.to_string(), request("http://a.test/"));
+        }
+        let (all, lost) = traffic.all();
+        assert_eq!((all.len(), lost, all[0].id), (MAX_REQUESTS, 2, 3));
+        assert!(traffic.of("1").is_none() && traffic.of("2").is_some());
+    }
+
+    #[test]
+    fn a_redirect_is_found_under_the_key_of_its_first_request() {
+        let mut traffic = Traffic::default();
+        traffic.begin("k", request("http://a.test/1"));
+        traffic.begin("k", request("http://a.test/2"));
+        traffic.of("k").unwrap().status = Some(200);
+        let statuses: Vec<_> = traffic.all().0.into_iter().map(|request| request.status).collect();
+        assert_eq!(statuses, [None, Some(200)]);
+    }
+
+    #[test]
+    fn a_long_url_is_cut() {
+        let mut traffic = Traffic::default();
+        traffic.begin("k", request(&"é".repeat(MAX_URL_BYTES)));
+        assert!(traffic.all().0[0].url.len() <= MAX_URL_BYTES + '…'.len_utf8());
+    }
+}
