@@ -1,10 +1,12 @@
 //! One isolated world of Chromium: a browser context, the pages that were opened in it, and those they opened.
 
+mod cookies;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tabmux_driver::{Context, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
+use tabmux_driver::{Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
 use tokio::sync::mpsc;
 
 use crate::CdpError;
@@ -171,6 +173,18 @@ impl Context for CdpContext {
             Ok(_) | Err(CdpError::Refused { .. }) => Ok(()),
             Err(other) => Err(other.into()),
         }
+    }
+
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        self.all_cookies().await
+    }
+
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
+        self.put_cookies(cookies).await
+    }
+
+    async fn clear_cookies(&self) -> Result<()> {
+        self.forget_cookies().await
     }
 
     fn popups(&self) -> mpsc::Receiver<Popup> {

@@ -3,21 +3,28 @@
 mod console;
 mod evaluate;
 mod navigate;
+mod shot;
 mod state;
+mod traffic;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tabmux_driver::{Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, LogEntry, Navigation, Page, PageEvent, Result};
+use tabmux_driver::{
+    Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result, Shot,
+};
 use tokio::sync::mpsc;
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::protocol::{Command, emulation, inspector, log, page, runtime, target};
+use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, target};
 
 pub(crate) use state::PageState;
+
+/// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
+const KEPT_BODIES: i64 = 10 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct CdpPage {
@@ -54,13 +61,19 @@ impl CdpPage {
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
         let focus = emulation::SetFocusEmulationEnabled { enabled: true };
-        let (enabled, _, _, _, _, _) = futures::join!(
+        let network = network::Enable {
+            max_total_buffer_size: Some(KEPT_BODIES),
+            max_resource_buffer_size: Some(KEPT_BODIES / 2),
+            ..network::Enable::default()
+        };
+        let (enabled, _, _, _, _, _, _) = futures::join!(
             connection.send(session, &page::Enable::default()),
             connection.send(session, &lifecycle),
             connection.send(session, &runtime::Enable::default()),
             connection.send(session, &log::Enable::default()),
             connection.send(session, &inspector::Enable::default()),
             connection.send(session, &focus),
+            connection.send(session, &network),
         );
         enabled?;
         Ok(())
@@ -139,6 +152,20 @@ impl Page for CdpPage {
 
     fn dialog(&self) -> Option<Dialog> {
         self.state.dialog().map(|open| open.dialog)
+    }
+
+    async fn screenshot(&self, shot: &Shot) -> Result<Image> {
+        self.state.usable()?;
+        self.picture(shot).await
+    }
+
+    async fn pdf(&self, orientation: Orientation) -> Result<String> {
+        self.state.usable()?;
+        self.print(orientation).await
+    }
+
+    fn requests(&self) -> (Vec<Request>, u64) {
+        self.state.requests()
     }
 
     fn take_log(&self) -> (Vec<LogEntry>, u64) {

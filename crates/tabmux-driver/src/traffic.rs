@@ -1,6 +1,7 @@
 //! What a page asked the network for. Bounded: the oldest requests give way, and the loss is counted.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -31,9 +32,16 @@ pub struct Request {
 /// The requests of one page, newest last. A driver finds one again by its own key.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    requests: VecDeque<(String, Request)>,
+    requests: VecDeque<Kept>,
     made: u64,
     lost: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    key: String,
+    began: Instant,
+    request: Request,
 }
 
 impl Traffic {
@@ -48,17 +56,28 @@ impl Traffic {
             request.url.truncate(request.url.floor_char_boundary(MAX_URL_BYTES));
             request.url.push('…');
         }
-        self.requests.push_back((key.to_owned(), request));
+        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), request });
     }
 
     /// The newest request under this key: a redirect goes on under the same one.
     pub fn of(&mut self, key: &str) -> Option<&mut Request> {
-        self.requests.iter_mut().rev().find(|(known, _)| known == key).map(|(_, request)| request)
+        self.kept(key).map(|kept| &mut kept.request)
+    }
+
+    /// The same, for the last time: how long it took is noted.
+    pub fn end(&mut self, key: &str) -> Option<&mut Request> {
+        let kept = self.kept(key)?;
+        kept.request.duration_ms = u64::try_from(kept.began.elapsed().as_millis()).ok();
+        Some(&mut kept.request)
+    }
+
+    fn kept(&mut self, key: &str) -> Option<&mut Kept> {
+        self.requests.iter_mut().rev().find(|kept| kept.key == key)
     }
 
     /// Everything kept, oldest first, and how many were lost to the bound.
     pub fn all(&self) -> (Vec<Request>, u64) {
-        (self.requests.iter().map(|(_, request)| request.clone()).collect(), self.lost)
+        (self.requests.iter().map(|kept| kept.request.clone()).collect(), self.lost)
     }
 }
 

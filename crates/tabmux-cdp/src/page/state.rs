@@ -4,10 +4,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog};
+use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
 use tokio::sync::{mpsc, watch};
 
 use super::console;
+use super::traffic;
 use crate::CdpError;
 use crate::event::read;
 use crate::protocol::{Event, inspector, page, runtime};
@@ -52,6 +53,7 @@ struct Inner {
     title: String,
     dialog: Option<OpenDialog>,
     log: PageLog,
+    traffic: Traffic,
     /// `None` once the page is gone: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -72,6 +74,7 @@ impl PageState {
             title: String::new(),
             dialog: None,
             log: PageLog::default(),
+            traffic: Traffic::default(),
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -100,6 +103,10 @@ impl PageState {
 
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
+    }
+
+    pub(super) fn requests(&self) -> (Vec<Request>, u64) {
+        self.inner().traffic.all()
     }
 
     pub(super) fn events(&self) -> mpsc::Receiver<PageEvent> {
@@ -186,6 +193,8 @@ impl PageState {
             _ => {
                 if let Some((level, text)) = console::entry(method, params) {
                     self.inner().log.push(level, &text);
+                } else {
+                    traffic::note(&mut self.inner().traffic, method, params);
                 }
             }
         }

@@ -1,0 +1,52 @@
+//! What the network events of a page mean for its list of requests.
+
+use serde_json::value::RawValue;
+use tabmux_driver::{Request, Traffic};
+
+use crate::event::read;
+use crate::protocol::Event;
+use crate::protocol::network::{LoadingFailed, LoadingFinished, RequestServedFromCache, RequestWillBeSent, Response, ResponseReceived};
+
+/// Takes in one event; one that is not the network's changes nothing.
+pub(super) fn note(traffic: &mut Traffic, method: &str, params: &RawValue) -> Option<()> {
+    match method {
+        RequestWillBeSent::METHOD => sent(traffic, read(params)?),
+        ResponseReceived::METHOD => {
+            let event = read::<ResponseReceived>(params)?;
+            answered(traffic.of(&event.request_id)?, &event.response);
+        }
+        LoadingFinished::METHOD => {
+            let event = read::<LoadingFinished>(params)?;
+            traffic.end(&event.request_id)?.bytes = Some(event.encoded_data_length.max(0.0) as u64);
+        }
+        LoadingFailed::METHOD => {
+            let event = read::<LoadingFailed>(params)?;
+            traffic.end(&event.request_id)?.failure = Some(event.blocked_reason.unwrap_or(event.error_text));
+        }
+        RequestServedFromCache::METHOD => {
+            let event = read::<RequestServedFromCache>(params)?;
+            traffic.of(&event.request_id)?.from_cache = true;
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+fn sent(traffic: &mut Traffic, event: RequestWillBeSent) {
+    if let (Some(response), Some(before)) = (&event.redirect_response, traffic.end(&event.request_id)) {
+        answered(before, response);
+    }
+    let request = Request {
+        method: event.request.method,
+        url: event.request.url,
+        kind: event.kind.unwrap_or_else(|| "Other".into()).to_lowercase(),
+        ..Request::default()
+    };
+    traffic.begin(&event.request_id, request);
+}
+
+fn answered(request: &mut Request, response: &Response) {
+    request.status = u16::try_from(response.status).ok();
+    request.mime = Some(response.mime_type.clone());
+    request.from_cache |= response.from_disk_cache.unwrap_or_default();
+}
