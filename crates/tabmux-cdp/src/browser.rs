@@ -18,7 +18,7 @@ use crate::transport::Transport;
 #[derive(Debug)]
 pub struct CdpBrowser {
     info: BrowserInfo,
-    pub(crate) connection: Connection,
+    connection: Connection,
     targets: Arc<Targets>,
 }
 
@@ -36,6 +36,11 @@ impl CdpBrowser {
         let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
         connection.call_in(None, &discover, HOUSEKEEPING).await?;
         Ok(Arc::new(Self { info, connection, targets }))
+    }
+
+    /// The wire itself, for tests that count and listen. Nothing of an agent's reaches it.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Comes when the browser is gone, with the reason.
@@ -75,13 +80,11 @@ impl Listener for Targets {
         match method {
             target::TargetCreated::METHOD => {
                 let Some(target::TargetCreated { target_info: info }) = read(params) else { return };
-                if info.kind == "page" && let Some(context) = self.of(info.browser_context_id.as_ref()) {
+                if info.kind == "page"
+                    && let Some(context) = self.of(info.browser_context_id.as_ref())
+                {
                     context.arrived(info);
                 }
-            }
-            target::TargetCrashed::METHOD => {
-                let Some(event) = read::<target::TargetCrashed>(params) else { return };
-                self.all().iter().for_each(|context| context.crashed(&event.target_id));
             }
             target::TargetDestroyed::METHOD => {
                 let Some(event) = read::<target::TargetDestroyed>(params) else { return };

@@ -113,13 +113,6 @@ impl CdpContext {
         Ok(())
     }
 
-    pub(crate) fn crashed(&self, target: &str) {
-        if let Some(page) = self.page(target) {
-            page.state().crashed();
-            self.connection.fail(page.session(), CdpError::Crashed);
-        }
-    }
-
     pub(crate) fn closed_target(&self, target: &str) {
         let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
         if let Some(page) = page {

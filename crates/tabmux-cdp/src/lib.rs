@@ -9,6 +9,7 @@ mod event;
 mod page;
 pub mod protocol;
 pub mod transport;
+mod wire;
 
 pub use browser::CdpBrowser;
 pub use error::{CdpError, Result};

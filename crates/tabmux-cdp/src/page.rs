@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result, Shot,
+    Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result,
+    Shot,
 };
 use tokio::sync::mpsc;
 
@@ -21,6 +22,7 @@ use crate::CdpError;
 use crate::connection::{Connection, Listener};
 use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, target};
 
+use state::Life;
 pub(crate) use state::PageState;
 
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
@@ -79,8 +81,19 @@ impl CdpPage {
         Ok(())
     }
 
+    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
     async fn call<C: Command>(&self, command: &C) -> std::result::Result<C::Reply, CdpError> {
-        self.connection.call(Some(&self.session), command).await
+        let mut progress = self.state.watch();
+        let alive = progress.borrow().life == Life::Alive;
+        let reply = self.connection.call(Some(&self.session), command);
+        if !alive {
+            return reply.await;
+        }
+        tokio::select! {
+            biased;
+            reply = reply => reply,
+            Ok(_) = progress.wait_for(|now| now.life == Life::Crashed) => Err(CdpError::Crashed),
+        }
     }
 }
 
@@ -135,9 +148,7 @@ impl Page for CdpPage {
         self.state.living()?;
         let open = self.state.dialog().ok_or(DriverError::NoDialog)?;
         let command = match answer {
-            DialogAnswer::Accept { prompt } => {
-                page::HandleJavaScriptDialog { accept: true, prompt_text: prompt.or(open.default_prompt) }
-            }
+            DialogAnswer::Accept { prompt } => page::HandleJavaScriptDialog { accept: true, prompt_text: prompt.or(open.default_prompt) },
             DialogAnswer::Dismiss => page::HandleJavaScriptDialog { accept: false, prompt_text: None },
         };
         match self.connection.call_in(Some(&self.session), &command, HOUSEKEEPING).await {

@@ -29,7 +29,9 @@ impl CdpPage {
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
             let text = match error.as_str() {
-                "net::ERR_ABORTED" => format!("net::ERR_ABORTED at {url}: the page did not change; the address may be a download or an empty answer"),
+                "net::ERR_ABORTED" => {
+                    format!("net::ERR_ABORTED at {url}: the page did not change; the address may be a download or an empty answer")
+                }
                 _ => format!("{error} at {url}"),
             };
             // Chromium shows its error page; what follows must not meet it half loaded.

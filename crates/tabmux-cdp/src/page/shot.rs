@@ -69,11 +69,8 @@ impl CdpPage {
     }
 
     pub(super) async fn print(&self, orientation: Orientation) -> Result<String> {
-        let print = PrintToPDF {
-            landscape: Some(orientation == Orientation::Landscape),
-            print_background: Some(true),
-            ..PrintToPDF::default()
-        };
+        let print =
+            PrintToPDF { landscape: Some(orientation == Orientation::Landscape), print_background: Some(true), ..PrintToPDF::default() };
         Ok(self.call(&print).await?.data)
     }
 }

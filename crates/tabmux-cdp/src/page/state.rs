@@ -159,7 +159,7 @@ impl PageState {
         });
     }
 
-    pub(crate) fn crashed(&self) {
+    fn crashed(&self) {
         let mut inner = self.inner();
         inner.dialog = None;
         let first = self.progress.send_if_modified(|progress| {
@@ -169,7 +169,6 @@ impl PageState {
             }
             alive
         });
-        // Chromium says it twice: to the page's session and to the browser's.
         if first {
             inner.tell(PageEvent::Crashed);
         }

@@ -1,0 +1,136 @@
+//! What only a real browser does: spinning and crashing pages, death of the browser, and what is sent over the wire.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tabmux_cdp::CdpBrowser;
+use tabmux_driver::{Area, Browser, ContextSpec, DriverError, ImageFormat, Navigation, Page, PageEvent, Shot};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("a browser answers in time")
+}
+
+async fn page(browser: &Arc<CdpBrowser>) -> Arc<dyn Page> {
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    soon(context.open_page()).await.expect("a page opens")
+}
+
+/// People and models write scripts in many shapes; each gives its value.
+#[tokio::test]
+async fn scripts_of_every_shape_give_their_value() {
+    let page = page(&support::chromium().await).await;
+    let cases = [
+        ("1 + 1", json!(2)),
+        ("let x = 2; x * 2", json!(4)),
+        ("let x = 3; x * 2", json!(6)),
+        ("return 5", json!(5)),
+        ("const a = 1; return a + 1;", json!(2)),
+        ("() => 7", json!(7)),
+        ("async () => { return 8 }", json!(8)),
+        ("function named() { return 9 }", json!(null)),
+        ("await Promise.resolve(10)", json!(10)),
+        ("const r = await Promise.resolve(11); return r", json!(11)),
+        ("Promise.resolve({ a: [1, null] })", json!({ "a": [1, null] })),
+        ("({ b: 2 })", json!({ "b": 2 })),
+        ("undefined", json!(null)),
+        ("NaN", json!("NaN")),
+        ("10n", json!("10n")),
+        ("12 // a remark", json!(12)),
+    ];
+    for (script, value) in cases {
+        assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
+    }
+    let error = soon(page.evaluate("window")).await.expect_err("a window is no JSON");
+    assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("JSON")), "{error:?}");
+    let error = soon(page.evaluate("syntax error here")).await.expect_err("no script");
+    assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_spinning_script_that_is_given_up_frees_its_page_and_disturbs_no_other() {
+    let browser = support::chromium().await;
+    let (spinning, beside) = (page(&browser).await, page(&browser).await);
+    let given_up = tokio::time::timeout(Duration::from_millis(200), spinning.evaluate("for (;;) {}")).await;
+    assert!(given_up.is_err(), "an endless loop ended with {given_up:?}");
+    assert_eq!(soon(beside.evaluate("1")).await, Ok(json!(1)));
+    assert_eq!(soon(spinning.evaluate("2")).await, Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn a_crashed_page_says_so_at_once_and_comes_back_with_a_navigation() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let crashing = page(&browser).await;
+    soon(crashing.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    let mut events = crashing.events();
+    let waiting = crashing.evaluate("new Promise(() => {})");
+    let crash = async {
+        support::kill_renderers(&browser).await;
+        events.recv().await
+    };
+    let (ended, event) = soon(async { tokio::join!(waiting, crash) }).await;
+    assert_eq!((ended, event), (Err(DriverError::PageCrashed), Some(PageEvent::Crashed)));
+    assert_eq!(soon(crashing.evaluate("1")).await, Err(DriverError::PageCrashed));
+    assert_eq!(soon(page(&browser).await.evaluate("1")).await, Ok(json!(1)), "the browser lives on");
+    soon(crashing.navigate(Navigation::Reload)).await.expect("a reload brings it back");
+    assert_eq!(soon(crashing.evaluate("document.body.innerText")).await, Ok(json!("hello")));
+}
+
+#[tokio::test]
+async fn when_the_browser_dies_every_call_says_so_within_a_second() {
+    let browser = support::chromium().await;
+    let page = page(&browser).await;
+    let waiting = page.evaluate("new Promise(() => {})");
+    let kill = async { support::kill(browser.info().pid.expect("the browser has a pid")) };
+    let (ended, ()) = tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(waiting, kill) }).await.expect("within a second");
+    assert!(matches!(ended, Err(DriverError::BrowserGone(_))), "{ended:?}");
+    assert!(matches!(soon(page.navigate(Navigation::Reload)).await, Err(DriverError::BrowserGone(_))));
+    assert!(matches!(soon(browser.open_context(&ContextSpec::default())).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
+    soon(browser.gone()).await;
+}
+
+/// Counts are exact, so that nobody makes a tool slower without noticing.
+#[tokio::test]
+async fn each_verb_costs_the_round_trips_it_should() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let page = page(&browser).await;
+    let url = format!("{site}/");
+    let spent = async |verb: &str, work: futures::future::BoxFuture<'_, ()>, most: u64| {
+        let before = browser.connection().counts().calls;
+        soon(work).await;
+        let spent = browser.connection().counts().calls - before;
+        assert!(spent <= most, "{verb} took {spent} round trips, not {most}");
+    };
+    spent("evaluate", Box::pin(async { drop(page.evaluate("1").await.expect("it runs")) }), 1).await;
+    // One to go, and after the load one for the title.
+    spent("navigate", Box::pin(async { page.navigate(Navigation::To(&url)).await.expect("it goes") }), 2).await;
+    let shot = Shot { area: Area::Viewport, format: ImageFormat::Png, max_side: None };
+    spent("screenshot", Box::pin(async { drop(page.screenshot(&shot).await.expect("it is seen")) }), 2).await;
+}
+
+/// Nothing a session does takes the person's focus or looks at targets that are not ours.
+#[tokio::test]
+async fn nothing_is_brought_to_the_front_and_no_foreign_target_is_attached() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let tap = browser.connection().tap(1000);
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    drop(soon(page.evaluate(&format!("window.open('{site}/x')"))).await);
+    soon(context.popups().recv()).await.expect("a popup joins");
+    soon(context.close()).await.expect("it closes");
+    let sent = tap.sent();
+    assert!(sent.len() > 5, "{sent:?}");
+    for sent in &sent {
+        assert!(!["Page.bringToFront", "Target.activateTarget"].contains(&sent.method), "{sent:?}");
+    }
+    let attached = sent.iter().filter(|sent| sent.method == "Target.attachToTarget").count();
+    assert_eq!(attached, 2, "the page and its popup, nothing else");
+}

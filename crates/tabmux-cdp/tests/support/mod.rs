@@ -1,0 +1,86 @@
+//! What the tests on real Chromium need: a browser of their own and a small site.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use command_fds::{CommandFdExt, FdMapping};
+use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::protocol::system_info::GetProcessInfo;
+use tabmux_cdp::transport::{Start, Transport};
+use tabmux_driver::BrowserInfo;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Serves `http://127.0.0.1:PORT` until the test ends: every path is a page whose title is the value of `?title=` and whose
+/// body is what `body` gives for the path.
+pub(crate) async fn site(body: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    let body = Arc::new(body);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let body = Arc::clone(&body);
+            tokio::spawn(async move { answer(stream, &*body).await });
+        }
+    });
+    format!("http://{address}")
+}
+
+async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + Sync)) -> Option<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut chunk = [0; 4096];
+        let read = stream.read(&mut chunk).await.ok().filter(|read| *read > 0)?;
+        request.extend_from_slice(&chunk[..read]);
+    }
+    let request = String::from_utf8_lossy(&request);
+    let path = request.split(' ').nth(1)?;
+    let title = path.split_once("title=").map_or("", |(_, title)| title);
+    let page = format!("<!doctype html><title>{title}</title><body>{}", body(path));
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
+    stream.write_all(head.as_bytes()).await.ok()?;
+    stream.write_all(page.as_bytes()).await.ok()?;
+    stream.shutdown().await.ok()
+}
+
+/// A headless browser of this test's own. It ends with its pipe, and its profile with it.
+pub(crate) async fn chromium() -> Arc<CdpBrowser> {
+    let (from_us, to_browser) = std::io::pipe().expect("a pipe");
+    let (from_browser, to_us) = std::io::pipe().expect("a pipe");
+    let profile = tempfile::tempdir().expect("a temporary directory");
+    let mut command = Command::new("/usr/lib/chromium/chromium-headless-shell");
+    command
+        .args(["--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,720"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let pipes = vec![FdMapping { parent_fd: from_us.into(), child_fd: 3 }, FdMapping { parent_fd: to_us.into(), child_fd: 4 }];
+    command.fd_mappings(pipes).expect("3 and 4 are mapped once");
+    let mut child = command.spawn().expect("Debian's chromium-headless-shell is installed");
+    drop(command);
+    let pid = child.id();
+    std::thread::spawn(move || {
+        child.wait().expect("the browser is our child");
+        drop(profile);
+    });
+    let info = BrowserInfo { id: "test".into(), kind: "chromium".into(), pid: Some(pid), keeper_pid: None, endpoint: None };
+    let transport = Transport::pipe(from_browser.into(), to_browser.into(), Start::Fresh).expect("pipes can be read");
+    CdpBrowser::connect(transport, 1, info).await.expect("the browser answers")
+}
+
+pub(crate) fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("not zero");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("our own browser");
+}
+
+/// Kills everything that draws pages; the browser itself lives on.
+pub(crate) async fn kill_renderers(browser: &CdpBrowser) {
+    let known = browser.connection().call(None, &GetProcessInfo::default()).await.expect("the browser knows its processes");
+    for process in known.process_info.iter().filter(|process| process.kind == "renderer") {
+        kill(u32::try_from(process.id).expect("a pid"));
+    }
+}
