@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::session::Live;
-use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabNumber, Uuid};
+use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabId, TabNumber, Uuid};
 
 pub use calls::Admitted;
 pub use sessions::{Listed, Open, Opened, check_name};
+pub use tabs::{TabRef, foreign_tab};
 
 /// The rules that are settings.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +92,8 @@ pub struct Registry {
     /// The sessions that are not being closed, per owner, by what the owner calls them (C5, C11).
     owned: HashMap<Identity, BTreeMap<String, SessionId>>,
     uuids: HashMap<Uuid, SessionId>,
+    /// The tabs of these sessions by their daemon-wide number (C17).
+    tab_numbers: HashMap<TabNumber, (SessionId, TabId)>,
     clients: HashMap<ClientId, Client>,
     /// The live connection that drives an exclusive identity.
     holders: HashMap<Identity, ClientId>,
@@ -118,6 +121,7 @@ impl Registry {
             sessions: BTreeMap::new(),
             owned: HashMap::new(),
             uuids: HashMap::new(),
+            tab_numbers: HashMap::new(),
             clients: HashMap::new(),
             holders: HashMap::new(),
             currents: HashMap::new(),
@@ -223,16 +227,20 @@ impl Registry {
             .map(|(session, _)| (session.id, &session.owner))
     }
 
-    /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid.
+    /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid; and its tabs.
     fn enlist(&mut self, id: SessionId) {
         let (session, _) = &self.sessions[&id];
         self.uuids.insert(session.uuid, id);
+        self.tab_numbers.extend(session.tabs.iter().map(|(tab, record)| (record.number, (id, *tab))));
         self.owned.entry(session.owner.clone()).or_default().insert(session.handle(), id);
     }
 
     fn unlist(&mut self, id: SessionId) {
         let (session, _) = &self.sessions[&id];
         self.uuids.remove(&session.uuid);
+        for tab in session.tabs.values() {
+            self.tab_numbers.remove(&tab.number);
+        }
         if let Some(handles) = self.owned.get_mut(&session.owner) {
             handles.remove(&session.handle());
             if handles.is_empty() {

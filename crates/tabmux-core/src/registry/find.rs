@@ -22,7 +22,7 @@ impl Registry {
     }
 
     /// The session a caller names, by name, id or uuid.
-    fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
+    pub(super) fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
         let own = self.owned.get(identity).and_then(|handles| handles.get(text)).copied();
         let found = match identity {
             Identity::Nobody => self.by_uuid(text).filter(|id| self.is_owner(*id, identity)),
@@ -40,7 +40,7 @@ impl Registry {
         text.parse::<Uuid>().ok().and_then(|uuid| self.uuids.get(&uuid)).copied()
     }
 
-    fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
+    pub(super) fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
         self.live(id).is_some_and(|(session, _)| session.owner == *identity)
     }
 
@@ -82,6 +82,11 @@ impl Registry {
     /// The session a call without a name would go to.
     pub fn current(&self, caller: Caller<'_>) -> Option<SessionId> {
         self.current_of(self.identity(caller.client)?, caller.agent)
+    }
+
+    /// Whether this identity owns the session it names so; a stranger names it by its uuid (C11).
+    pub fn owns(&self, identity: &Identity, text: &str) -> bool {
+        self.named(identity, text).is_ok_and(|id| self.is_owner(id, identity))
     }
 
     /// Whether a call without a name has no session to go to, so that one may be made (C8).

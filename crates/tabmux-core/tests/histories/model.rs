@@ -243,7 +243,7 @@ impl Model {
 
     // Who means which session.
 
-    fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+    pub(crate) fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
         let mine = |id: &u32| self.open(*id).is_some_and(|session| session.owner == *identity || *identity == Identity::Operator);
         let Some(text) = target.text() else { return self.current(identity, agent).ok_or(Code::SessionRequired) };
         let named = |ids: Vec<u32>| -> Vec<u32> { ids.into_iter().filter(|id| self.sessions[id].name == text).collect() };

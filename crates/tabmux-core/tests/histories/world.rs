@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tabmux_core::{
     Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Identity, Kind, Millis, Minted, Open, Persist, Phase, Registry, Rules, Seat,
-    Session, SessionId, TabId, TabNumber,
+    Session, SessionId, TabId, TabNumber, TabRef,
 };
 
 use crate::model::{Answer, DONE, Model, Place};
-use crate::op::{Lane, Op, Target, Who, agent, name, tab, uuid};
+use crate::op::{Lane, Named, Op, Target, Who, agent, name, tab, uuid};
 
 type Currents = BTreeMap<(Identity, Option<Arc<str>>), SessionId>;
 
@@ -152,27 +152,30 @@ impl World {
         self.registry.reserve(caller(who), open, mint, self.now).map(|opened| vec![opened.session.0.into()]).map_err(|fault| fault.code)
     }
 
-    fn admit(&mut self, who: Who, target: Target, wanted: Option<u32>, lane: Lane) -> Answer {
-        let tab = wanted.map(tab);
+    fn admit(&mut self, who: Who, target: Target, wanted: Option<Named>, lane: Lane) -> Answer {
+        let local = if let Some(Named::Local(number)) = wanted { tab(number) } else { String::new() };
+        let named = wanted.map(|wanted| match wanted {
+            Named::Local(_) => TabRef::Local(&local),
+            Named::Global(number) => TabRef::Global(TabNumber(number)),
+        });
         let (now, mut admitted) = (self.now, None::<Admitted>);
         let reached = self.aimed(who, target, |registry, caller, text| {
             let answer = match lane {
-                Lane::Queue => registry.admit(caller, text, tab.as_deref(), now),
-                Lane::Beside => registry.admit_beside(caller, text, tab.as_deref(), now),
+                Lane::Queue => registry.admit(caller, text, named, now),
+                Lane::Beside => registry.admit_beside(caller, text, named, now),
             };
             admitted = answer.as_ref().ok().copied();
             answer.map(|admitted| admitted.session)
         });
         let Some(admitted) = admitted else { return reached };
-        assert_eq!(admitted.tab.map(|tab| tab.0), wanted);
         assert!(self.registry.still_holds(&admitted));
         assert!(self.ends.insert(admitted.call.0, 0).is_none(), "a call's number is given once");
         self.asked_by.insert(admitted.call.0, who.client);
         if matches!(lane, Lane::Queue) {
             self.queues.entry(admitted.session).or_default().push(admitted.call.0);
         }
-        let picked = u64::from(admitted.picked_for_caller);
-        Ok(vec![admitted.call.0, admitted.session.0.into(), admitted.epoch.0, admitted.ahead as u64, picked])
+        let (picked, tab) = (u64::from(admitted.picked_for_caller), admitted.tab.map_or(0, |tab| tab.0));
+        Ok(vec![admitted.call.0, admitted.session.0.into(), admitted.epoch.0, admitted.ahead as u64, picked, tab.into()])
     }
 
     /// What a session task does: the oldest call that has not ended begins, if none of the session runs.

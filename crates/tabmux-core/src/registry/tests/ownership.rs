@@ -90,6 +90,25 @@ fn a_stranger_cannot_reach_an_owned_session_even_by_its_uuid() {
     assert_eq!(code(world.resolve(by(stranger), Some(&uuid))), Some(Code::SessionNotFound));
 }
 
+/// S2.13, S3.14
+#[test]
+fn an_identity_owns_what_it_names_as_its_own_and_nothing_else() {
+    let mut world = World::new();
+    let (me, stranger) = (world.connect(secret("me")), world.visit(Identity::Nobody));
+    let (mine, strangers) = (world.open(me, "web"), world.open(stranger, "web"));
+    let names = |world: &World, id: SessionId| ["web".to_owned(), id.to_string(), world.session(id).uuid.to_string()];
+    let (of_mine, of_strangers) = (names(&world, mine), names(&world, strangers));
+    let owned = |world: &World, identity: Identity, names: &[String; 3]| names.clone().map(|name| world.registry.owns(&identity, &name));
+    assert_eq!(owned(&world, secret("me"), &of_mine), [true; 3]);
+    assert_eq!(owned(&world, Identity::Nobody, &of_strangers), [false, false, true]);
+    assert_eq!(owned(&world, Identity::Nobody, &of_mine), [false; 3]);
+    assert_eq!(owned(&world, secret("me"), &of_strangers), [true, false, false], "it has a 'web' of its own");
+    assert_eq!(owned(&world, token("t"), &of_mine), [false; 3]);
+    assert_eq!(owned(&world, Identity::Operator, &of_mine), [false; 3], "reaching is not owning");
+    world.close(by(me), None).unwrap();
+    assert_eq!(owned(&world, secret("me"), &of_mine), [false; 3]);
+}
+
 /// S3.13
 #[test]
 fn the_operator_reaches_any_session_by_id_uuid_or_a_name_only_one_has() {
