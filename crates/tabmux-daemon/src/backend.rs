@@ -85,8 +85,11 @@ impl Backend for HubBackend {
             let own = registry.list(CallerOf::of(client).as_caller());
             own.into_iter().map(|listed| listed.session.id).collect::<Vec<_>>()
         });
-        let gone: Vec<_> = handles.into_iter().filter_map(|id| self.hub.handle(id)).map(|handle| handle.done.cancelled_owned()).collect();
+        let handles: Vec<_> = handles.into_iter().filter_map(|id| self.hub.handle(id)).collect();
         self.hub.detach(client, Leave::Goodbye);
+        // None closes while another client shares the identity.
+        let closing = handles.into_iter().filter(|handle| handle.stop.is_cancelled());
+        let gone: Vec<_> = closing.map(|handle| handle.done.cancelled_owned()).collect();
         async move {
             let closed = tokio::time::timeout(tabmux_driver::HOUSEKEEPING, futures::future::join_all(gone));
             if closed.await.is_err() {

@@ -84,7 +84,7 @@ impl Registry {
         for (session, live) in self.open_sessions() {
             let connected = self.clients.values().any(|client| client.identity == session.owner && client.link == Link::Connection);
             assert!(live.orphan.is_none() || !connected, "{} has its owner here and is no orphan", session.id);
-            assert!(live.orphan.is_none() || !session.owner.is_many(), "{} belongs to many and is no orphan", session.id);
+            assert!(live.orphan.is_none() || session.owner.is_exclusive(), "{} needs no connection and is no orphan", session.id);
         }
     }
 }

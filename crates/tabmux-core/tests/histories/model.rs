@@ -174,14 +174,14 @@ impl Model {
         let client = self.next_client;
         self.next_client += 1;
         self.clients.insert(client, (identity.clone(), link));
-        if link == Link::Connection {
+        if matches!(identity, Identity::Secret(_)) && link == Link::Connection {
             self.take_back(identity, client);
         }
         Ok(vec![client])
     }
 
     fn take_back(&mut self, identity: &Identity, client: u64) {
-        if matches!(identity, Identity::Secret(_)) && *self.holders.entry(identity.clone()).or_insert(client) != client {
+        if *self.holders.entry(identity.clone()).or_insert(client) != client {
             return;
         }
         let now = self.now;
@@ -198,27 +198,30 @@ impl Model {
         for call in waiting.map(|(number, _)| *number).collect::<Vec<_>>() {
             self.end_call(call, Code::Cancelled);
         }
-        let many = matches!(identity, Identity::Operator | Identity::Nobody);
-        if many || self.holders.get(&identity).is_some_and(|holder| *holder != client) {
+        let shared = self.clients.values().any(|(other, _)| *other == identity);
+        let last = match (&identity, self.holders.get(&identity)) {
+            (Identity::Operator | Identity::Nobody, _) => false,
+            (_, Some(holder)) => *holder == client,
+            (_, None) => !shared,
+        };
+        if !last {
             return DONE;
         }
         self.holders.remove(&identity);
         let heir = self.clients.iter().find(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
         let owned = self.owned(&identity);
-        let exclusive = matches!(identity, Identity::Secret(_));
-        match (leave, link, heir, self.rules.on_lost) {
+        let bound = matches!(identity, Identity::Secret(_)) && link == Link::Connection;
+        match (leave, heir, self.rules.on_lost) {
             (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
-            (Leave::Lost, Link::None, ..) => DONE,
-            (Leave::Lost, Link::Connection, Some(heir), _) => {
-                if exclusive {
-                    owned.iter().for_each(|id| self.orphan(*id));
-                    self.take_back(&identity, heir);
-                }
+            (Leave::Lost, ..) if !bound => DONE,
+            (Leave::Lost, Some(heir), _) => {
+                owned.iter().for_each(|id| self.orphan(*id));
+                self.take_back(&identity, heir);
                 DONE
             }
-            (Leave::Lost, Link::Connection, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
-            (Leave::Lost, Link::Connection, None, OnLost::Keep) => DONE,
-            (Leave::Lost, Link::Connection, None, OnLost::Grace) => {
+            (Leave::Lost, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
+            (Leave::Lost, None, OnLost::Keep) => DONE,
+            (Leave::Lost, None, OnLost::Grace) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 DONE
             }

@@ -1,20 +1,21 @@
 //! Seed 2's commands as they reach the hub: HTTP callers, and tabs by their number in the whole daemon.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tabmux_core::{Code, TabNumber};
+use tabmux_core::{Code, Identity, Link, TabNumber};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::HubBackend;
 use crate::http::{Backend, Command, CommandAnswer, CommandRefusal, HttpIdentity};
 use crate::testing::House;
 
-pub(super) fn token(name: &str) -> HttpIdentity {
+fn token(name: &str) -> HttpIdentity {
     HttpIdentity::Token(name.to_owned())
 }
 
-pub(super) async fn command(
+async fn command(
     backend: &HubBackend,
     who: HttpIdentity,
     tool: &str,
@@ -84,4 +85,24 @@ async fn a_session_is_there_for_its_owner_only() {
     for other in [token("b"), HttpIdentity::Path("a".into()), HttpIdentity::McpSession("a".into()), HttpIdentity::Anonymous] {
         assert!(!backend.has_session(&other, "web"), "{other:?}");
     }
+}
+
+/// S2.22, C7: DELETE by one client of a token that a shim shows as well.
+#[tokio::test]
+async fn a_goodbye_over_http_leaves_the_sessions_to_the_tokens_other_clients_and_does_not_wait() {
+    let (house, browser) = House::stubborn();
+    let backend = HubBackend::new(Arc::clone(&house.hub));
+    let shim = house.agent_as(Identity::Token("a".into()), Link::Connection);
+    command(&backend, token("a"), "start_browser", json!({"sessionId": "web"}), None).await.unwrap();
+    house.on_disk().await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    backend.goodbye(token("a")).await;
+    assert_eq!(began.elapsed(), Duration::ZERO, "nothing closes");
+    tokio::time::resume();
+    assert_eq!(shim.eval("web", "1").await.unwrap(), "1");
+    shim.lost();
+    assert_eq!((house.hub.look(|registry| registry.counts().orphaned), house.sessions()), (0, 1));
+    backend.goodbye(token("a")).await;
+    assert_eq!((house.sessions(), browser.open()), (0, 0), "its last client took leave, and the close was awaited");
 }
