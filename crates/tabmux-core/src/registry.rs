@@ -65,7 +65,13 @@ pub enum Ended {
 pub enum Persist {
     Session(Box<Session>),
     Gone(SessionId),
-    Current { owner: Identity, agent: Option<Arc<str>>, session: Option<SessionId> },
+    Current {
+        owner: Identity,
+        agent: Option<Arc<str>>,
+        session: Option<SessionId>,
+    },
+    /// The number the next tab gets: one that was given is never another tab's, also when its session is long gone.
+    NextTab(TabNumber),
 }
 
 /// Random ids for a new session; drawn again when they are taken.
@@ -141,7 +147,14 @@ impl Registry {
 
     /// Begins with what a former daemon knew. Nobody is connected yet: sessions of peers that can be lost wait
     /// as orphans; what was half made is undone, what was half closed is finished.
-    pub fn restore(&mut self, sessions: Vec<Session>, currents: Vec<(Identity, Option<Arc<str>>, SessionId)>, now: Millis) {
+    pub fn restore(
+        &mut self,
+        sessions: Vec<Session>,
+        currents: Vec<(Identity, Option<Arc<str>>, SessionId)>,
+        next_tab: TabNumber,
+        now: Millis,
+    ) {
+        self.next_tab_number = self.next_tab_number.max(next_tab.0);
         for session in sessions {
             let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
             self.next_tab_number = self.next_tab_number.max(highest + 1);
@@ -178,6 +191,11 @@ impl Registry {
     /// Every session that was set as current, for a snapshot.
     pub fn currents(&self) -> impl Iterator<Item = (&Identity, Option<&str>, SessionId)> {
         self.currents.iter().flat_map(|(owner, agents)| agents.iter().map(move |(agent, session)| (owner, agent.as_deref(), *session)))
+    }
+
+    /// The number the next tab gets, for a snapshot.
+    pub fn next_tab(&self) -> TabNumber {
+        TabNumber(self.next_tab_number)
     }
 
     /// What must happen outside since the last time.

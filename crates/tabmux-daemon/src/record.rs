@@ -17,6 +17,8 @@ pub(crate) enum Record {
     /// An old-era HTTP client: its id, the token that made it, its `initialize` parameters.
     Http(HttpRecord),
     HttpGone(String),
+    /// The daemon-wide number the next tab gets.
+    NextTab(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,7 +84,7 @@ impl Record {
         let bytes = match self {
             Self::Session(session) => session.tabs.iter().map(|tab| tab.url.len() + 128).sum::<usize>() + 512,
             Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
-            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) => 256,
+            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) => 256,
         };
         bytes as u64
     }
@@ -93,6 +95,7 @@ impl From<Persist> for Record {
         match persist {
             Persist::Session(session) => Self::Session(SessionRecord::from(&*session)),
             Persist::Gone(id) => Self::Gone(id.to_string()),
+            Persist::NextTab(number) => Self::NextTab(number.0),
             Persist::Current { owner, agent, session } => Self::Current(CurrentRecord {
                 owner: owner.to_string(),
                 agent: agent.map(|agent| agent.to_string()),
@@ -171,6 +174,8 @@ pub(crate) struct Lasting {
     pub(crate) sessions: BTreeMap<String, SessionRecord>,
     pub(crate) currents: Vec<CurrentRecord>,
     pub(crate) http: BTreeMap<String, HttpRecord>,
+    #[serde(default)]
+    pub(crate) next_tab: u64,
 }
 
 impl Lasting {
@@ -194,6 +199,7 @@ impl Lasting {
             Record::HttpGone(id) => {
                 self.http.remove(&id);
             }
+            Record::NextTab(number) => self.next_tab = number,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Registry;
+use super::{Persist, Registry};
 use crate::{Code, Fault, Identity, SessionId, Tab, TabId, TabNumber};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
@@ -32,6 +32,7 @@ impl Registry {
         session.current_tab = Some(tab);
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
+        self.persists.push(Persist::NextTab(self.next_tab()));
         self.dirty.insert(id);
         Ok(tab)
     }

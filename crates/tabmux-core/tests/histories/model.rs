@@ -440,10 +440,8 @@ impl Model {
     }
 
     fn restart(&mut self) -> Answer {
-        let numbers = self.sessions.values().flat_map(|session| session.tabs.values());
-        let next_tab_number = numbers.max().map_or(1, |highest| highest + 1);
         let former = std::mem::replace(self, Self::new(self.rules));
-        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, next_tab_number);
+        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, former.next_tab_number);
         self.empty_since = Some(self.now);
         (self.sessions, self.currents) = (former.sessions, former.currents);
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {

@@ -22,6 +22,7 @@ pub(crate) struct World {
     /// The journal, replayed as a restarting daemon would.
     sessions: BTreeMap<SessionId, Session>,
     currents: Currents,
+    next_tab: TabNumber,
     /// Every call admitted by this daemon and how often it ended.
     ends: BTreeMap<u64, u32>,
     /// Which client each call is answered to.
@@ -41,6 +42,7 @@ impl World {
             minted: 0,
             sessions: BTreeMap::new(),
             currents: Currents::new(),
+            next_tab: TabNumber(1),
             ends: BTreeMap::new(),
             asked_by: BTreeMap::new(),
             begun: BTreeMap::new(),
@@ -214,7 +216,7 @@ impl World {
     fn restart(&mut self) {
         self.registry = Registry::new(self.rules, self.now);
         let currents = self.currents.iter().map(|((owner, agent), id)| (owner.clone(), agent.clone(), *id)).collect();
-        self.registry.restore(self.sessions.values().cloned().collect(), currents, self.now);
+        self.registry.restore(self.sessions.values().cloned().collect(), currents, self.next_tab, self.now);
         self.ends.clear();
         self.asked_by.clear();
         self.begun.clear();
@@ -241,6 +243,7 @@ impl World {
                 Persist::Gone(id) => _ = self.sessions.remove(&id),
                 Persist::Current { owner, agent, session: Some(id) } => _ = self.currents.insert((owner, agent), id),
                 Persist::Current { owner, agent, session: None } => _ = self.currents.remove(&(owner, agent)),
+                Persist::NextTab(number) => self.next_tab = number,
             }
         }
         words
@@ -264,6 +267,7 @@ impl World {
         assert_eq!(records, self.sessions, "the journal holds the sessions");
         let currents: Currents = self.registry.currents().map(|(owner, agent, id)| ((owner.clone(), agent.map(Into::into)), id)).collect();
         assert_eq!(currents, self.currents, "the journal holds the current sessions");
+        assert_eq!(self.registry.next_tab(), self.next_tab, "the journal holds the next tab's number");
     }
 
     fn check_sessions(&self, model: &Model) {
