@@ -113,6 +113,7 @@ pub struct Registry {
     next_client: u64,
     next_call: u64,
     next_tab_number: u64,
+    next_made: u64,
     empty_since: Option<Millis>,
     exiting: bool,
     effects: Vec<Effect>,
@@ -137,6 +138,7 @@ impl Registry {
             next_client: 1,
             next_call: 1,
             next_tab_number: 1,
+            next_made: 1,
             empty_since: Some(now),
             exiting: false,
             effects: Vec::new(),
@@ -158,6 +160,7 @@ impl Registry {
         for session in sessions {
             let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
             self.next_tab_number = self.next_tab_number.max(highest + 1);
+            self.next_made = self.next_made.max(session.made + 1);
             let live = Live { last_used: now, ..Live::default() };
             let id = session.id;
             let phase = session.phase;

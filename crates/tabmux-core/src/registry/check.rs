@@ -27,6 +27,8 @@ impl Registry {
             let indexed = handles.and_then(|handles| handles.get(&session.handle()));
             assert_eq!(indexed, Some(&session.id), "{} is found by its owner", session.id);
         }
+        let made: HashSet<u64> = self.sessions.values().map(|(session, _)| session.made).collect();
+        assert!(made.len() == self.sessions.len() && made.iter().all(|made| *made < self.next_made), "each was made once");
         let tabs = open.iter().flat_map(|session| session.tabs.iter().map(|(tab, record)| (record.number, (session.id, *tab))));
         assert_eq!(self.tab_numbers, tabs.collect(), "every tab is found by its number, and nothing else is");
         assert_eq!(self.uuids.len(), open.len(), "no uuid is left over");

@@ -48,11 +48,13 @@ fn an_unknown_name_is_shown_safely_and_cut() {
 fn a_listing_shows_the_callers_own_sessions_in_the_order_they_were_made() {
     let mut world = World::new();
     let (a, b) = (world.connect(secret("a")), world.connect(secret("b")));
-    for (name, created_unix_ms) in [("late", 9), ("early", 1), ("middle", 5)] {
-        world.open_as(a, Open { created_unix_ms, ..plain(Some(name)) });
+    // The clock is set back meanwhile, two are made in the same moment, and ids are drawn at random.
+    for (name, created_unix_ms, id) in [("first", 9, 30), ("second", 5, 20), ("third", 5, 10)] {
+        let open = Open { created_unix_ms, ..plain(Some(name)) };
+        world.registry.reserve(by(a), open, || minted(id), world.now).unwrap();
     }
     world.open(b, "other");
-    assert_eq!(world.names(a), ["early", "middle", "late"]);
+    assert_eq!(world.names(a), ["first", "second", "third"]);
     assert_eq!(world.names(b), ["other"]);
     assert_eq!(world.registry.list_all().len(), 4);
     assert_eq!(world.registry.list(by(ClientId(99))).len(), 0);

@@ -14,6 +14,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         phase,
         isolation: "context".to_owned(),
         context: Some("ctx".into()),
+        made: number.into(),
         created_unix_ms: 1,
         epoch: Epoch(4),
         tabs: BTreeMap::new(),
@@ -68,6 +69,16 @@ fn the_number_of_a_tab_that_is_gone_is_not_given_again_after_a_restart() {
     world.registry.check_invariants();
     let tab = world.add_tab(id);
     assert_eq!((world.tab(id, tab).number, world.registry.next_tab()), (TabNumber(4), TabNumber(5)));
+}
+
+/// S3.36
+#[test]
+fn sessions_made_after_a_restart_are_listed_after_those_before_it() {
+    let mut world = World::restored(rules(), vec![record(2, token("t"), Phase::Open), record(7, token("t"), Phase::Open)], vec![]);
+    let me = world.visit(token("t"));
+    world.registry.reserve(by(me), plain(Some("new")), || minted(1), world.now).unwrap();
+    world.registry.check_invariants();
+    assert_eq!(world.names(me), ["s2", "s7", "new"]);
 }
 
 /// S3.5, S3.23
