@@ -257,6 +257,7 @@ impl Model {
             _ => match (named(self.owned(identity)).first(), named(self.ids(|_| true)).as_slice()) {
                 (Some(own), _) => Some(*own),
                 (None, [only]) if *identity == Identity::Operator => Some(*only),
+                (None, [_, _, ..]) if *identity == Identity::Operator => return Err(Code::BadArgument),
                 _ => None,
             },
         };

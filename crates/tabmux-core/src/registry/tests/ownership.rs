@@ -117,12 +117,13 @@ fn the_operator_reaches_any_session_by_id_uuid_or_a_name_only_one_has() {
     let mut world = World::new();
     let (a, b, operator) = (world.connect(secret("a")), world.connect(secret("b")), world.visit(Identity::Operator));
     let (shared, only) = (world.open(a, "web"), world.open(a, "mail"));
-    world.open(b, "web");
+    let second = world.open(b, "web");
     let uuid = world.session(shared).uuid.to_string();
     assert_eq!(world.resolve(by(operator), Some("mail")), Ok(only));
     assert_eq!(world.resolve(by(operator), Some(&shared.to_string())), Ok(shared));
     assert_eq!(world.resolve(by(operator), Some(&uuid)), Ok(shared));
-    assert_eq!(code(world.resolve(by(operator), Some("web"))), Some(Code::SessionNotFound), "two have that name");
+    let ambiguous = world.resolve(by(operator), Some("web")).unwrap_err();
+    assert_eq!((ambiguous.code, ambiguous.message), (Code::BadArgument, format!("2 sessions are named 'web': {shared}, {second}.")));
     let own = world.open(operator, "web");
     assert_eq!(world.resolve(by(operator), Some("web")), Ok(own), "its own comes first");
     assert_eq!(world.names(operator), ["web"]);
