@@ -241,13 +241,6 @@ impl Registry {
         self.exiting
     }
 
-    /// Whose tab this is, for events: they go to that session and nowhere else (S2.24).
-    pub fn owner_of(&self, number: TabNumber) -> Option<(SessionId, &Identity)> {
-        self.open_sessions()
-            .find(|(session, _)| session.tabs.values().any(|tab| tab.number == number))
-            .map(|(session, _)| (session.id, &session.owner))
-    }
-
     /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid; and its tabs.
     fn enlist(&mut self, id: SessionId) {
         let (session, _) = &self.sessions[&id];

@@ -156,11 +156,6 @@ impl Registry {
         }
     }
 
-    /// Whether the session is still in the hands it was in when the call was admitted.
-    pub fn still_holds(&self, admitted: &Admitted) -> bool {
-        self.live(admitted.session).is_some_and(|(session, _)| session.epoch == admitted.epoch)
-    }
-
     /// A person watches this session live; it is never idle meanwhile (C1).
     pub fn watch(&mut self, id: SessionId) {
         if let Some((_, live)) = self.live_mut(id) {
