@@ -139,14 +139,15 @@ impl Hub {
         match self.admit(tool, common, number, &ask.caller, ask.args, deadline) {
             Err(fault) => ToolAnswer { outcome: Err(fault), result: Map::new() },
             Ok(pending) => {
-                let (admitted, made) = (pending.admitted, pending.made.clone());
+                let (admitted, made, session) = (pending.admitted, pending.made.clone(), pending.guard.handle.clone());
+                let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
-                if made.is_some() && outcome.as_ref().is_err_and(|fault| fault.code != Code::Timeout) {
-                    // A call that came to nothing leaves no session behind, unless something is in it already (S3.25).
-                    // One that ran out of time does: a slow browser is found started by the next call.
-                    self.decide_now(|registry, _| registry.undo_unused(admitted.session));
+                // One that ran out of time does: a slow browser is found started by the next call.
+                if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
+                    undo.session = None;
                 }
-                super::reply::of_page(self, outcome, &admitted, made)
+                drop(undo);
+                super::reply::of_page(self, outcome, &admitted, made, || session.take_news())
             }
         }
     }
@@ -178,7 +179,7 @@ impl Hub {
             common.tab = admitted.tab.map(|tab| tab.to_string());
             handle.submit(Job { admitted, tool, common, args, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
+            Ok(Pending { admitted, made, deadline, answer, ended, guard })
         });
         let safe = self.carry_out(&mut state);
         drop(state);
@@ -249,7 +250,7 @@ struct Pending {
     answer: oneshot::Receiver<Result<Work, Fault>>,
     /// The call was ended from outside.
     ended: oneshot::Receiver<Fault>,
-    _guard: CallGuard,
+    guard: CallGuard,
 }
 
 impl Pending {
@@ -261,6 +262,20 @@ impl Pending {
             Ok(work) = self.answer => work,
             () = tokio::time::sleep_until(self.deadline) => Err(timed_out()),
             () = cancel.cancelled() => Err(cancelled()),
+        }
+    }
+}
+
+/// A call that came to nothing or was given up leaves no session behind, unless something is in it already (S3.25).
+struct UndoUnused<'a> {
+    hub: &'a Arc<Hub>,
+    session: Option<SessionId>,
+}
+
+impl Drop for UndoUnused<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session {
+            self.hub.decide_now(|registry, _| registry.undo_unused(session));
         }
     }
 }
