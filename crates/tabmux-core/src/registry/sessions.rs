@@ -56,6 +56,7 @@ impl Registry {
             phase: Phase::Reserved,
             isolation: open.isolation.to_owned(),
             context: None,
+            made: self.next_made,
             created_unix_ms: open.created_unix_ms,
             epoch: Epoch(1),
             tabs: BTreeMap::new(),
@@ -63,6 +64,7 @@ impl Registry {
             next_tab: 1,
             windows: WindowScope::default(),
         };
+        self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
         self.enlist(minted.id);
         self.dirty.insert(minted.id);
@@ -179,7 +181,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// The caller's own sessions, in the order of their names' making (C9).
+    /// The caller's own sessions, in the order of their making (C9).
     pub fn list(&self, caller: Caller<'_>) -> Vec<Listed<'_>> {
         match self.identity(caller.client) {
             None | Some(Identity::Nobody) => Vec::new(),
@@ -198,7 +200,7 @@ impl Registry {
             .filter(|(session, _)| keep(session))
             .map(|(session, live)| Listed { session, orphaned: live.orphan.is_some() })
             .collect();
-        listed.sort_by_key(|listed| (listed.session.created_unix_ms, listed.session.id));
+        listed.sort_by_key(|listed| listed.session.made);
         listed
     }
 

@@ -86,7 +86,7 @@ impl World {
     fn restored(rules: Rules, sessions: Vec<Session>, currents: Vec<(Identity, Option<Arc<str>>, SessionId)>) -> Self {
         let mut world = Self::with(rules);
         world.minted = 100;
-        world.registry.restore(sessions, currents, world.now);
+        world.registry.restore(sessions, currents, TabNumber(1), world.now);
         world.registry.check_invariants();
         world
     }

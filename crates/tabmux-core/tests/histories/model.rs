@@ -174,14 +174,14 @@ impl Model {
         let client = self.next_client;
         self.next_client += 1;
         self.clients.insert(client, (identity.clone(), link));
-        if link == Link::Connection {
+        if matches!(identity, Identity::Secret(_)) && link == Link::Connection {
             self.take_back(identity, client);
         }
         Ok(vec![client])
     }
 
     fn take_back(&mut self, identity: &Identity, client: u64) {
-        if matches!(identity, Identity::Secret(_)) && *self.holders.entry(identity.clone()).or_insert(client) != client {
+        if *self.holders.entry(identity.clone()).or_insert(client) != client {
             return;
         }
         let now = self.now;
@@ -198,27 +198,30 @@ impl Model {
         for call in waiting.map(|(number, _)| *number).collect::<Vec<_>>() {
             self.end_call(call, Code::Cancelled);
         }
-        let many = matches!(identity, Identity::Operator | Identity::Nobody);
-        if many || self.holders.get(&identity).is_some_and(|holder| *holder != client) {
+        let shared = self.clients.values().any(|(other, _)| *other == identity);
+        let last = match (&identity, self.holders.get(&identity)) {
+            (Identity::Operator | Identity::Nobody, _) => false,
+            (_, Some(holder)) => *holder == client,
+            (_, None) => !shared,
+        };
+        if !last {
             return DONE;
         }
         self.holders.remove(&identity);
         let heir = self.clients.iter().find(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
         let owned = self.owned(&identity);
-        let exclusive = matches!(identity, Identity::Secret(_));
-        match (leave, link, heir, self.rules.on_lost) {
+        let bound = matches!(identity, Identity::Secret(_)) && link == Link::Connection;
+        match (leave, heir, self.rules.on_lost) {
             (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
-            (Leave::Lost, Link::None, ..) => DONE,
-            (Leave::Lost, Link::Connection, Some(heir), _) => {
-                if exclusive {
-                    owned.iter().for_each(|id| self.orphan(*id));
-                    self.take_back(&identity, heir);
-                }
+            (Leave::Lost, ..) if !bound => DONE,
+            (Leave::Lost, Some(heir), _) => {
+                owned.iter().for_each(|id| self.orphan(*id));
+                self.take_back(&identity, heir);
                 DONE
             }
-            (Leave::Lost, Link::Connection, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
-            (Leave::Lost, Link::Connection, None, OnLost::Keep) => DONE,
-            (Leave::Lost, Link::Connection, None, OnLost::Grace) => {
+            (Leave::Lost, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
+            (Leave::Lost, None, OnLost::Keep) => DONE,
+            (Leave::Lost, None, OnLost::Grace) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 DONE
             }
@@ -243,7 +246,7 @@ impl Model {
 
     // Who means which session.
 
-    fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+    pub(crate) fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
         let mine = |id: &u32| self.open(*id).is_some_and(|session| session.owner == *identity || *identity == Identity::Operator);
         let Some(text) = target.text() else { return self.current(identity, agent).ok_or(Code::SessionRequired) };
         let named = |ids: Vec<u32>| -> Vec<u32> { ids.into_iter().filter(|id| self.sessions[id].name == text).collect() };
@@ -254,6 +257,7 @@ impl Model {
             _ => match (named(self.owned(identity)).first(), named(self.ids(|_| true)).as_slice()) {
                 (Some(own), _) => Some(*own),
                 (None, [only]) if *identity == Identity::Operator => Some(*only),
+                (None, [_, _, ..]) if *identity == Identity::Operator => return Err(Code::BadArgument),
                 _ => None,
             },
         };
@@ -437,10 +441,8 @@ impl Model {
     }
 
     fn restart(&mut self) -> Answer {
-        let numbers = self.sessions.values().flat_map(|session| session.tabs.values());
-        let next_tab_number = numbers.max().map_or(1, |highest| highest + 1);
         let former = std::mem::replace(self, Self::new(self.rules));
-        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, next_tab_number);
+        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, former.next_tab_number);
         self.empty_since = Some(self.now);
         (self.sessions, self.currents) = (former.sessions, former.currents);
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {
