@@ -12,14 +12,19 @@ use crate::CdpError;
 use crate::connection::{Connection, Listener};
 use crate::context::CdpContext;
 use crate::event::read;
+use crate::kept::EndOrder;
+use crate::launch::Launch;
 use crate::protocol::{Event, target};
 use crate::transport::Transport;
+use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug)]
 pub struct CdpBrowser {
-    info: BrowserInfo,
+    info: Mutex<BrowserInfo>,
     connection: Connection,
     targets: Arc<Targets>,
+    /// How it was started, and whom to ask to end it; none for a browser that is somebody else's.
+    kept: Option<(Launch, mpsc::Sender<EndOrder>)>,
 }
 
 /// Which contexts are ours. The browser talks of every target it has; what belongs to none of these is not looked at.
@@ -31,11 +36,20 @@ struct Targets {
 impl CdpBrowser {
     /// Speaks to a browser over its transport. `first_id` is above every id a former daemon used on it.
     pub async fn connect(transport: Transport, first_id: i32, info: BrowserInfo) -> crate::Result<Arc<Self>> {
+        Self::connect_to(transport, first_id, info, None).await
+    }
+
+    pub(crate) async fn connect_to(
+        transport: Transport,
+        first_id: i32,
+        info: BrowserInfo,
+        kept: Option<(Launch, mpsc::Sender<EndOrder>)>,
+    ) -> crate::Result<Arc<Self>> {
         let targets = Arc::<Targets>::default();
         let connection = Connection::start(transport, first_id, Arc::clone(&targets) as Arc<dyn Listener>);
         let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
         connection.call_in(None, &discover, HOUSEKEEPING).await?;
-        Ok(Arc::new(Self { info, connection, targets }))
+        Ok(Arc::new(Self { info: Mutex::new(info), connection, targets, kept }))
     }
 
     /// The wire itself, for tests that count and listen. Nothing of an agent's reaches it.
@@ -43,9 +57,13 @@ impl CdpBrowser {
         &self.connection
     }
 
-    /// Comes when the browser is gone, with the reason.
-    pub async fn gone(&self) -> String {
-        self.connection.closed().await
+    /// How this browser was started.
+    pub fn launched(&self) -> Option<&Launch> {
+        self.kept.as_ref().map(|(launch, _)| launch)
+    }
+
+    pub(crate) fn set_keeper(&self, pid: u32) {
+        self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
     fn remember(&self, id: &str) -> Arc<CdpContext> {
@@ -102,7 +120,27 @@ impl Listener for Targets {
 #[async_trait]
 impl Browser for CdpBrowser {
     fn info(&self) -> BrowserInfo {
-        self.info.clone()
+        self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn gone(&self) -> String {
+        self.connection.closed().await
+    }
+
+    async fn end(&self) -> Result<()> {
+        // A browser that is not ours is only let go.
+        let Some((_, orders)) = &self.kept else {
+            self.connection.close("it was let go");
+            return Ok(());
+        };
+        let (done, ended) = oneshot::channel();
+        if orders.send(done).await.is_err() {
+            return Ok(());
+        }
+        match ended.await {
+            Ok(Err(error)) => Err(DriverError::BrowserGone(error.to_string())),
+            Ok(Ok(())) | Err(_) => Ok(()),
+        }
     }
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn tabmux_driver::Context>> {

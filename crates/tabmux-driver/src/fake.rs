@@ -22,6 +22,7 @@
 //! | `crash()` | the page is crashed until it is navigated |
 //! | `window.open("url")` | null; the context has another page |
 //! | `window.close()` | null; the page is gone |
+//! | `endBrowser()` | nothing: the browser is gone with all its contexts |
 //! | `"x".repeat(N)` | a big string |
 
 mod cookies;
@@ -34,11 +35,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, DriverError, Handle, Isolation, Page, PageRecord, Popup, Result};
 use cookies::CookieJar;
 use page::FakePage;
+
+/// What is said of a fake browser that is gone.
+const DEATH: &str = "it ended";
 
 /// How many popups wait for whoever takes them.
 const POPUP_QUEUE: usize = 32;
@@ -50,6 +54,7 @@ pub struct FakeBrowser {
     contexts: Mutex<HashMap<Handle, Arc<FakeContext>>>,
     /// What sessions isolated by window or tab share.
     profile: Arc<CookieJar>,
+    ended: watch::Sender<bool>,
 }
 
 /// One isolated world of the fake browser.
@@ -73,7 +78,16 @@ struct Popups {
 
 impl FakeBrowser {
     pub fn new() -> Arc<FakeBrowser> {
-        Arc::new_cyclic(|me| Self { me: me.clone(), contexts: Mutex::default(), profile: Arc::default() })
+        Arc::new_cyclic(|me| Self { me: me.clone(), contexts: Mutex::default(), profile: Arc::default(), ended: watch::Sender::default() })
+    }
+
+    /// The browser is gone from one moment to the next, with every context and page.
+    pub fn die(&self) {
+        let contexts = std::mem::take(&mut *locked(&self.contexts));
+        for page in contexts.values().filter_map(|context| locked(&context.pages).take()).flatten() {
+            page.lose();
+        }
+        self.ended.send_replace(true);
     }
 
     fn remember(&self, handle: Handle, cookies: Arc<CookieJar>, pages: &[PageRecord]) -> Arc<FakeContext> {
@@ -98,6 +112,9 @@ impl Browser for FakeBrowser {
     }
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
+        if *self.ended.borrow() {
+            return Err(DriverError::BrowserGone(DEATH.into()));
+        }
         let cookies = match spec.isolation {
             Isolation::Context | Isolation::Browser => Arc::default(),
             Isolation::Window | Isolation::Tab => Arc::clone(&self.profile),
@@ -112,6 +129,18 @@ impl Browser for FakeBrowser {
         let context = living.unwrap_or_else(|| self.remember(context.clone(), Arc::default(), pages));
         let pages = pages.iter().filter_map(|wanted| Some((wanted.handle.clone(), context.page(&wanted.handle)?))).collect();
         Ok(Adopted { context, pages })
+    }
+
+    async fn gone(&self) -> String {
+        let mut ended = self.ended.subscribe();
+        // The sender lives as long as the browser.
+        let _ = ended.wait_for(|ended| *ended).await;
+        DEATH.to_owned()
+    }
+
+    async fn end(&self) -> Result<()> {
+        self.die();
+        Ok(())
     }
 }
 

@@ -62,6 +62,12 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
 
     /// Finds a context again that a former daemon made, with the pages it had. Pages that are gone are left out.
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted>;
+
+    /// Comes when the browser is gone, with the reason.
+    async fn gone(&self) -> String;
+
+    /// Ends the browser and all its traces, or lets go of one that is somebody else's.
+    async fn end(&self) -> Result<()>;
 }
 
 /// An adopted context and those of its pages that still live, by the handle the record named.

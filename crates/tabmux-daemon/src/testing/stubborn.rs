@@ -115,6 +115,14 @@ impl Browser for Stubborn {
         Ok(Arc::new(StubbornContext { inner, shared: Arc::clone(&self.shared) }))
     }
 
+    async fn gone(&self) -> String {
+        self.fake.gone().await
+    }
+
+    async fn end(&self) -> Result<()> {
+        self.fake.end().await
+    }
+
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
         let Adopted { context, pages } = self.fake.adopt_context(context, pages).await?;
         Ok(Adopted { context: Arc::new(StubbornContext { inner: context, shared: Arc::clone(&self.shared) }), pages })

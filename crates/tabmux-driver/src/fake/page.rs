@@ -42,6 +42,8 @@ enum Life {
     Document(u64),
     Crashed,
     Closed,
+    /// Its browser is gone.
+    Lost,
 }
 
 #[derive(Debug)]
@@ -87,15 +89,24 @@ impl FakePage {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        *self.life.borrow() == Life::Closed
+        matches!(*self.life.borrow(), Life::Closed | Life::Lost)
     }
 
     /// Closes the page without news: whoever asked knows.
     pub(super) fn end(&self) {
+        self.leave(Life::Closed);
+    }
+
+    /// The page is gone with its browser.
+    pub(super) fn lose(&self) {
+        self.leave(Life::Lost);
+    }
+
+    fn leave(&self, life: Life) {
         let mut state = locked(&self.state);
         state.dialog = None;
         state.events = None;
-        self.life.send_replace(Life::Closed);
+        self.life.send_replace(life);
     }
 
     fn close_itself(&self) {
@@ -121,6 +132,7 @@ impl FakePage {
     fn document(&self) -> Result<Life> {
         match *self.life.borrow() {
             Life::Closed => Err(DriverError::PageGone),
+            Life::Lost => Err(browser_gone()),
             Life::Crashed => Err(DriverError::PageCrashed),
             document @ Life::Document(_) => Ok(document),
         }
@@ -132,6 +144,7 @@ impl FakePage {
         let now = life.wait_for(|now| *now != document).await.map_or(Life::Closed, |now| *now);
         match now {
             Life::Closed => DriverError::PageGone,
+            Life::Lost => browser_gone(),
             Life::Crashed => DriverError::PageCrashed,
             Life::Document(_) => DriverError::ScriptFailed("the page was navigated while the script ran.".into()),
         }
@@ -140,7 +153,7 @@ impl FakePage {
     async fn closed(&self) {
         let mut life = self.life.subscribe();
         // An error means that the sender is gone, and with it the page.
-        let _ = life.wait_for(|now| *now == Life::Closed).await;
+        let _ = life.wait_for(|now| matches!(now, Life::Closed | Life::Lost)).await;
     }
 
     async fn perform(&self, script: Script) -> Result<Value> {
@@ -174,6 +187,11 @@ impl FakePage {
                 }
             }
             Script::Close => self.close_itself(),
+            Script::EndBrowser => {
+                if let Some(browser) = self.context.upgrade().and_then(|context| context.browser.upgrade()) {
+                    browser.die();
+                }
+            }
         }
         Ok(Value::Null)
     }
@@ -206,21 +224,22 @@ impl Page for FakePage {
     }
 
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
-        if self.is_closed() {
-            return Err(DriverError::PageGone);
+        match self.document() {
+            Ok(_) | Err(DriverError::PageCrashed) => {}
+            Err(gone) => return Err(gone),
         }
         self.not_frozen()?;
         let visit = Visit::to(locked(&self.state).history.target(to)?)?;
         if !visit.delay.is_zero() {
             tokio::select! {
                 biased;
-                () = self.closed() => return Err(DriverError::PageGone),
+                () = self.closed() => {}
                 () = tokio::time::sleep(visit.delay) => {}
             }
         }
         let mut state = locked(&self.state);
         if self.is_closed() {
-            return Err(DriverError::PageGone);
+            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
         }
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
@@ -304,6 +323,10 @@ impl Page for FakePage {
         }
         receiver
     }
+}
+
+fn browser_gone() -> DriverError {
+    DriverError::BrowserGone(super::DEATH.into())
 }
 
 impl State {

@@ -29,6 +29,7 @@ pub(super) enum Script {
     Open { url: String },
     Crash,
     Close,
+    EndBrowser,
 }
 
 impl Script {
@@ -59,6 +60,7 @@ impl Script {
             "count()" => Self::Count,
             "crash()" => Self::Crash,
             "window.close()" => Self::Close,
+            "endBrowser()" => Self::EndBrowser,
             _ => return None,
         })
     }
@@ -115,7 +117,7 @@ fn not_understood(source: &str) -> DriverError {
     DriverError::ScriptFailed(format!(
         "the fake browser does not understand {start:?}. It knows JSON, location.href, document.title, document.cookie, sleep(MS), \
          hang(), throw(TEXT), panic(TEXT), count(), log(TEXT), error(TEXT), alert(TEXT), confirm(TEXT), prompt(TEXT), crash(), \
-         window.open(URL), window.close() and TEXT.repeat(N)."
+         window.open(URL), window.close(), endBrowser() and TEXT.repeat(N)."
     ))
 }
 

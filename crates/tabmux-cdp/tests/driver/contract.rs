@@ -1,10 +1,10 @@
 //! The driver's contract on real Chromium.
 
-mod support;
-
 use std::sync::Arc;
 
 use tabmux_driver::Browser;
+
+use crate::support;
 
 async fn start() -> (Arc<dyn Browser>, String) {
     (support::chromium().await, support::site(|path| format!("<p>The page at {path}.")).await)

@@ -1,13 +1,13 @@
 //! What only a real browser does: spinning and crashing pages, death of the browser, and what is sent over the wire.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
 use tabmux_driver::{Area, Browser, ContextSpec, DriverError, ImageFormat, Navigation, Page, PageEvent, Shot};
+
+use crate::support;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -23,7 +23,8 @@ async fn page(browser: &Arc<CdpBrowser>) -> Arc<dyn Page> {
 /// People and models write scripts in many shapes; each gives its value.
 #[tokio::test]
 async fn scripts_of_every_shape_give_their_value() {
-    let page = page(&support::chromium().await).await;
+    let browser = support::chromium().await;
+    let page = page(&browser).await;
     let cases = [
         ("1 + 1", json!(2)),
         ("let x = 2; x * 2", json!(4)),

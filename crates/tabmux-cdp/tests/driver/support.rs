@@ -1,13 +1,13 @@
 //! What the tests on real Chromium need: a browser of their own and a small site.
 
-use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use command_fds::{CommandFdExt, FdMapping};
 use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::{Places, Want};
+use tabmux_cdp::keeper::KeeperHome;
+use tabmux_cdp::launch::{Launch, Mode};
 use tabmux_cdp::protocol::system_info::GetProcessInfo;
-use tabmux_cdp::transport::{Start, Transport};
-use tabmux_driver::BrowserInfo;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,31 +45,19 @@ async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + S
     stream.shutdown().await.ok()
 }
 
-/// A headless browser of this test's own. It ends with its pipe, and its profile with it.
+/// A headless browser of this test's own. Its keeper ends it soon after the test has dropped it.
 pub(crate) async fn chromium() -> Arc<CdpBrowser> {
-    let (from_us, to_browser) = std::io::pipe().expect("a pipe");
-    let (from_browser, to_us) = std::io::pipe().expect("a pipe");
-    let profile = tempfile::tempdir().expect("a temporary directory");
-    let mut command = Command::new("/usr/lib/chromium/chromium-headless-shell");
-    command
-        .args(["--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,720"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let pipes = vec![FdMapping { parent_fd: from_us.into(), child_fd: 3 }, FdMapping { parent_fd: to_us.into(), child_fd: 4 }];
-    command.fd_mappings(pipes).expect("3 and 4 are mapped once");
-    let mut child = command.spawn().expect("Debian's chromium-headless-shell is installed");
-    drop(command);
-    let pid = child.id();
-    std::thread::spawn(move || {
-        child.wait().expect("the browser is our child");
-        drop(profile);
-    });
-    let info = BrowserInfo { id: "test".into(), kind: "chromium".into(), pid: Some(pid), keeper_pid: None, endpoint: None };
-    let transport = Transport::pipe(from_browser.into(), to_browser.into(), Start::Fresh).expect("pipes can be read");
-    CdpBrowser::connect(transport, 1, info).await.expect("the browser answers")
+    // Not removed with the test: its keeper still needs it to clean up.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory").keep();
+    let home = KeeperHome {
+        exe: env!("CARGO_BIN_EXE_tabmux-test-keeper").into(),
+        words: Vec::new(),
+        runtime_dir: place.clone(),
+        profiles_dir: place,
+        grace: Some(Duration::from_millis(1)),
+    };
+    let binary = Places::here(None).find(Want::Plain).expect("a Chromium is installed");
+    CdpBrowser::launch(&home, &Launch::new(binary, Mode::Headless)).await.expect("the browser starts")
 }
 
 pub(crate) fn kill(pid: u32) {

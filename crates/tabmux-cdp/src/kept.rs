@@ -1,0 +1,136 @@
+//! A browser tabmux launched: its connection, and the claim to it. A warden holds the claim, gives the browser a new keeper
+//! when the old one dies, and tells the connection why the browser ended.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tabmux_driver::BrowserInfo;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::CdpBrowser;
+use crate::connection::Connection;
+use crate::find::Kind;
+use crate::keeper::{self, Claim, End, KeeperHome, Kept};
+use crate::launch::{Launch, LaunchError};
+use crate::transport::{Start, Transport};
+
+/// A daemon that took over waits this long before it asks again for a keeper that could not be started.
+const KEEPER_AGAIN: Duration = Duration::from_secs(5);
+
+/// A new daemon's ids begin far from those its forerunner may still have had answers to, and within CDP's 31 bits.
+const IDS_PER_GENERATION: i32 = 1 << 26;
+
+/// Asks the warden to end the browser; the sender is told when nothing of it is left.
+pub(crate) type EndOrder = oneshot::Sender<Result<(), LaunchError>>;
+
+impl CdpBrowser {
+    /// Starts a browser that outlives this process by its keeper's grace.
+    pub async fn launch(home: &KeeperHome, launch: &Launch) -> Result<Arc<Self>, LaunchError> {
+        Self::of_kept(home, keeper::launch(home, launch).await?, Start::Fresh).await
+    }
+
+    /// Takes over a browser whose daemon is gone.
+    pub async fn take_over(home: &KeeperHome, socket: &Path) -> Result<Arc<Self>, LaunchError> {
+        Self::of_kept(home, keeper::claim(socket).await?, Start::TakeOver).await
+    }
+
+    async fn of_kept(home: &KeeperHome, kept: Kept, start: Start) -> Result<Arc<Self>, LaunchError> {
+        let (pipe, claim) = kept.into_parts();
+        let about = &claim.about;
+        let info = BrowserInfo {
+            id: about.id.clone(),
+            kind: kind_name(about.launch.binary.kind).into(),
+            pid: Some(about.browser_pid),
+            keeper_pid: Some(about.keeper_pid),
+            endpoint: None,
+        };
+        let launch = about.launch.clone();
+        let first_id = first_id(about.generation);
+        let dead = |error: crate::CdpError| LaunchError::Died { status: "no answer".into(), words: error.to_string() };
+        let transport = Transport::pipe(pipe.read, pipe.write, start).map_err(dead)?;
+        let (orders, ordered) = mpsc::channel(1);
+        let browser = Self::connect_to(transport, first_id, info, Some((launch, orders))).await.map_err(dead)?;
+        let warden = Warden { home: home.clone(), connection: browser.connection().clone(), browser: Arc::downgrade(&browser) };
+        tokio::spawn(warden.watch(claim, ordered));
+        Ok(browser)
+    }
+}
+
+struct Warden {
+    home: KeeperHome,
+    connection: Connection,
+    browser: std::sync::Weak<CdpBrowser>,
+}
+
+impl Warden {
+    async fn watch(self, mut claim: Claim, mut ordered: mpsc::Receiver<EndOrder>) {
+        loop {
+            let end = tokio::select! {
+                order = ordered.recv() => {
+                    // Nobody holds the browser any more: the claim is dropped, and the keeper's grace begins.
+                    if let Some(order) = order {
+                        self.connection.close("it was told to end");
+                        drop(order.send(claim.end().await));
+                    }
+                    return;
+                }
+                end = claim.ended() => end,
+            };
+            match end {
+                End::BrowserExited { exit, words } => return self.connection.close(&last_words(&exit.to_string(), &words)),
+                End::KeeperGone => self.find_keeper(&mut claim).await,
+            }
+        }
+    }
+
+    /// The browser lives as long as its pipe is held, here too; a keeper is only needed for when this process dies.
+    async fn find_keeper(&self, claim: &mut Claim) {
+        match claim.replace_keeper(&self.home).await {
+            Ok(()) => {
+                tracing::warn!(keeper = claim.about.keeper_pid, "the browser's keeper died; it has a new one");
+                if let Some(browser) = self.browser.upgrade() {
+                    browser.set_keeper(claim.about.keeper_pid);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the browser has no keeper; a crash of this daemon would end it");
+                tokio::select! {
+                    () = tokio::time::sleep(KEEPER_AGAIN) => {}
+                    _ = self.connection.closed() => {}
+                }
+            }
+        }
+    }
+}
+
+fn first_id(generation: u32) -> i32 {
+    let slots = i32::MAX / IDS_PER_GENERATION;
+    let slot = i32::try_from(generation.saturating_sub(1)).unwrap_or(0) % slots;
+    slot * IDS_PER_GENERATION + 1
+}
+
+fn last_words(exit: &str, words: &str) -> String {
+    let words = words.trim();
+    if words.is_empty() { format!("it ended with {exit}") } else { format!("it ended with {exit}; its last words: {words}") }
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Chromium => "chromium",
+        Kind::Chrome => "chrome",
+        Kind::Edge => "edge",
+        Kind::HeadlessShell => "chromium-headless-shell",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_daemon_numbers_its_calls_far_from_the_one_before() {
+        assert_eq!((first_id(1), first_id(2)), (1, IDS_PER_GENERATION + 1));
+        assert!((1..200).all(|generation| first_id(generation) > 0 && first_id(generation) != first_id(generation + 1)));
+    }
+}
