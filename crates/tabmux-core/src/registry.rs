@@ -6,13 +6,14 @@ mod calls;
 mod check;
 mod clients;
 mod clock;
+mod endings;
 mod find;
 mod sessions;
 mod tabs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::session::Live;
@@ -53,6 +54,8 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Asked,
+    /// The operator closed another's.
+    ByOperator,
     Goodbye,
     Lost,
     Idle,
@@ -107,6 +110,8 @@ pub struct Registry {
     currents: HashMap<Identity, Vec<Current>>,
     /// The last number of an automatic name, per identity and kind (S0.11).
     numbers: HashMap<(Identity, Kind), u32>,
+    /// What an owner has not been told yet: its sessions that ended without its doing, oldest first.
+    endings: HashMap<Identity, VecDeque<endings::Ending>>,
     calls: HashMap<u64, SessionId>,
     /// Calls inside the daemon, whether they have come to a session yet or not.
     visits: usize,
@@ -133,6 +138,7 @@ impl Registry {
             holders: HashMap::new(),
             currents: HashMap::new(),
             numbers: HashMap::new(),
+            endings: HashMap::new(),
             calls: HashMap::new(),
             visits: 0,
             next_client: 1,
@@ -246,7 +252,9 @@ impl Registry {
         let (session, _) = &self.sessions[&id];
         self.uuids.insert(session.uuid, id);
         self.tab_numbers.extend(session.tabs.iter().map(|(tab, record)| (record.number, (id, *tab))));
-        self.owned.entry(session.owner.clone()).or_default().insert(session.handle(), id);
+        let (owner, handle) = (session.owner.clone(), session.handle());
+        self.forget_ending(&owner, &handle);
+        self.owned.entry(owner).or_default().insert(handle, id);
     }
 
     fn unlist(&mut self, id: SessionId) {

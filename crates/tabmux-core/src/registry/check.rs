@@ -79,7 +79,12 @@ impl Registry {
                 assert!(self.live(*id).is_some_and(|(session, _)| session.owner == *owner), "{owner} owns its current session");
             }
         }
-        for identity in self.currents.keys().chain(self.numbers.keys().map(|(identity, _)| identity)) {
+        for (owner, endings) in &self.endings {
+            assert!(*owner != Identity::Nobody && (1..=super::endings::MAX_ENDINGS).contains(&endings.len()));
+            let again = |name| self.owned.get(owner).is_some_and(|handles| handles.contains_key(name));
+            assert!(endings.iter().all(|ending| !again(&ending.name)), "{owner} has no session of the name of one that ended");
+        }
+        for identity in self.currents.keys().chain(self.endings.keys()).chain(self.numbers.keys().map(|(identity, _)| identity)) {
             let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
             assert!(used, "nothing is kept for {identity}, which nobody is");
         }

@@ -135,6 +135,7 @@ impl Registry {
         let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
         if !used {
             self.currents.remove(identity);
+            self.endings.remove(identity);
             self.numbers.retain(|(owner, _), _| owner != identity);
         }
     }

@@ -14,11 +14,16 @@ pub(crate) enum Picked {
 }
 
 impl Registry {
-    pub(super) fn find(&self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
-        match target {
+    pub(super) fn find(&mut self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
+        let found = match target {
             Some(text) => self.named(identity, text).map(|id| (id, Picked::ByCaller)),
             None => self.picked(identity, agent).map(|id| (id, Picked::ForCaller)),
-        }
+        };
+        found.map_err(|fault| match fault.code {
+            Code::SessionNotFound => self.explained(identity, target, fault),
+            Code::SessionRequired if !self.owned.contains_key(identity) => self.explained(identity, target, fault),
+            _ => fault,
+        })
     }
 
     /// The session a caller names, by name, id or uuid.

@@ -95,10 +95,12 @@ impl Registry {
         self.remove(id, now);
     }
 
-    /// A caller closes a session of its own.
+    /// A caller closes a session of its own; the operator anybody's.
     pub fn close(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
-        let id = self.resolve(caller, target, now)?;
-        self.end_session(id, Ended::Asked);
+        let identity = self.acting(caller.client, now)?;
+        let (id, _) = self.find(&identity, caller.agent, target)?;
+        let why = if self.is_owner(id, &identity) { Ended::Asked } else { Ended::ByOperator };
+        self.end_session(id, why);
         Ok(id)
     }
 
@@ -250,6 +252,7 @@ impl Registry {
         if self.live(id).is_none() {
             return;
         }
+        self.note_ending(id, why);
         self.unlist(id);
         let Some((session, live)) = self.live_mut(id) else { return };
         let owner = session.owner.clone();

@@ -5,6 +5,7 @@ mod callers;
 mod calls;
 mod clocks;
 mod current;
+mod endings;
 mod hands;
 mod journal;
 mod limits;

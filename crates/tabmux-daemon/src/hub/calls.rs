@@ -205,13 +205,16 @@ impl Hub {
         };
         // A call that names a tab means one that is there already.
         let none_yet = session.is_none() && tab.is_none() && state.registry.owns_none(caller.as_caller());
-        if !(tool.makes_session() && none_yet && refused.code == Code::SessionRequired) {
+        if !(tool.makes_session() && none_yet && matches!(refused.code, Code::SessionRequired | Code::SessionClosed)) {
             return Err(refused);
         }
         let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
         let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, now)?;
-        Ok((admitted, Some(opened.warning.unwrap_or_default())))
+        // Why the caller has none any more is said with the new one.
+        let ended = (refused.code == Code::SessionClosed).then_some(refused.message);
+        let warning: Vec<String> = ended.into_iter().chain(opened.warning).collect();
+        Ok((admitted, Some(warning.join("\n"))))
     }
 
     /// Runs a page tool in a session the daemon itself names (the first page of a new session).

@@ -68,7 +68,7 @@ impl Model {
         })?;
         let own = match target {
             Target::Current => self.listed(identity).contains(&id),
-            _ => self.find(identity, None, target) == Ok(id),
+            _ => self.look_up(identity, None, target) == Ok(id),
         };
         own.then_some((id, tab))
     }
