@@ -24,6 +24,9 @@ pub enum CdpError {
     /// The browser did not answer a command of our own in time.
     #[error("{method} was not answered in time")]
     Late { method: &'static str },
+    /// Too many calls wait for the browser already; this one was not sent.
+    #[error("{method} was not sent: too many calls wait for the browser")]
+    Busy { method: &'static str },
 }
 
 impl From<CdpError> for DriverError {
@@ -32,7 +35,9 @@ impl From<CdpError> for DriverError {
             CdpError::SessionGone => Self::PageGone,
             CdpError::Crashed => Self::PageCrashed,
             CdpError::Disconnected(why) => Self::BrowserGone(why),
-            CdpError::Refused { .. } | CdpError::Unreadable { .. } | CdpError::Late { .. } => Self::Unsupported(error.to_string()),
+            CdpError::Refused { .. } | CdpError::Unreadable { .. } | CdpError::Late { .. } | CdpError::Busy { .. } => {
+                Self::Unsupported(error.to_string())
+            }
         }
     }
 }

@@ -1,7 +1,12 @@
 //! Speaks CDP to Chromium: finds and launches it, keeps its pipe over the daemon's death, and turns the driver's verbs
 //! into protocol messages. Session and tool names are deliberately absent: this room knows contexts, targets and pages.
 
+mod connection;
 mod error;
 pub mod protocol;
+mod transport;
+mod wire;
 
+pub use connection::{Connection, Counts, Listener, Sent, Tap};
 pub use error::{CdpError, Result};
+pub use transport::{Start, Transport};
