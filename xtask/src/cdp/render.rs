@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 /// What can be asked of the browser.
 pub trait Command: Serialize + Send + Sync {
     const METHOD: &'static str;
-    type Reply: DeserializeOwned + Send;
+    type Reply: DeserializeOwned + Send + 'static;
 }
 
 /// What the browser says of its own accord.

@@ -118,21 +118,21 @@ impl Shared {
         Ok(asked)
     }
 
-    pub(super) fn listen(&self, session: &str, listener: Arc<dyn Listener>) {
+    pub(super) fn listen(&self, session: &str, listener: &Arc<dyn Listener>) {
         loop {
             let welcome = {
                 let mut state = self.state();
                 if let Some(why) = self.ended.borrow().clone() {
                     drop(state);
-                    return gone(&*listener, &CdpError::Disconnected(why));
+                    return gone(&**listener, &CdpError::Disconnected(why));
                 }
-                state.sessions.welcome(session, &listener)
+                state.sessions.welcome(session, listener)
             };
             match welcome {
                 // The reader keeps what comes meanwhile, so the order stays.
-                Welcome::Backlog(frames) => frames.iter().for_each(|frame| self.hear(&*listener, frame)),
+                Welcome::Backlog(frames) => frames.iter().for_each(|frame| self.hear(&**listener, frame)),
                 Welcome::Listening => return,
-                Welcome::Departed => return gone(&*listener, &CdpError::SessionGone),
+                Welcome::Departed => return gone(&**listener, &CdpError::SessionGone),
             }
         }
     }
