@@ -2,5 +2,8 @@
 //! into protocol messages. Session and tool names are deliberately absent: this room knows contexts, targets and pages.
 
 mod error;
+pub mod find;
+pub mod keeper;
+pub mod launch;
 
 pub use error::{CdpError, Result};

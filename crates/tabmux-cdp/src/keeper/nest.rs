@@ -1,0 +1,168 @@
+//! What a kept browser leaves on disk: a directory, a socket, and a lock beside them that is held (shared) by the keeper
+//! and, inherited, by every process of the browser. Who gets the lock for itself alone knows that all of them are dead,
+//! whatever became of their pids.
+//!
+//! The lock is made first and removed last, so nothing is ever there that a sweep would not find.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub(super) const SOCKET_PREFIX: &str = "keeper-";
+pub(super) const SOCKET_SUFFIX: &str = ".sock";
+const LOCK_SUFFIX: &str = ".lock";
+
+#[derive(Debug)]
+pub(super) struct Nest {
+    pub(super) id: String,
+    pub(super) dir: PathBuf,
+    pub(super) socket: PathBuf,
+    lock_path: PathBuf,
+    lock: File,
+}
+
+/// Temporary directories in which Chromium would have to bind a longer name than a socket may have (107 bytes).
+const LONGEST_TEMPORARY: usize = 107 - "/org.chromium.Chromium.XXXXXX/SingletonSocket".len();
+
+impl Nest {
+    /// A new one, empty.
+    pub(super) fn make(runtime_dir: &Path, profiles_dir: &Path) -> io::Result<Self> {
+        private_directory(runtime_dir)?;
+        private_directory(profiles_dir)?;
+        loop {
+            let mut random = [0; 4];
+            getrandom::fill(&mut random).map_err(io::Error::other)?;
+            let id = format!("{:08x}", u32::from_ne_bytes(random));
+            let lock_path = lock_path(profiles_dir, &id);
+            let lock = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock_path) {
+                Ok(lock) => lock,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            };
+            // A sweep may have come between the two, and taken it for a dead one's.
+            match lock.try_lock_shared() {
+                Ok(()) if lock.metadata()?.nlink() > 0 => {}
+                Ok(()) | Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            let nest = Self { dir: profiles_dir.join(&id), socket: socket_path(runtime_dir, &id), id, lock_path, lock };
+            DirBuilder::new().mode(0o700).create(&nest.dir)?;
+            for inner in [nest.fresh_profile(), nest.temporary_directory()] {
+                DirBuilder::new().mode(0o700).create(inner)?;
+            }
+            return Ok(nest);
+        }
+    }
+
+    /// The nest of a browser that lost its keeper.
+    pub(super) fn join(id: &str, dir: &Path, socket: &Path) -> io::Result<Self> {
+        let lock_path = lock_path(dir.parent().unwrap_or(dir), id);
+        let lock = File::open(&lock_path)?;
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(Self { id: id.to_owned(), dir: dir.to_owned(), socket: socket.to_owned(), lock_path, lock }),
+            Err(TryLockError::WouldBlock) => Err(io::Error::other("the nest is being swept")),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Where a fresh profile goes.
+    pub(super) fn fresh_profile(&self) -> PathBuf {
+        self.dir.join("profile")
+    }
+
+    fn temporary_directory(&self) -> PathBuf {
+        self.dir.join("t")
+    }
+
+    /// Where the browser's temporary files go, so that they vanish with the nest; none when the path is too long for it.
+    pub(super) fn temporary(&self) -> Option<PathBuf> {
+        Some(self.temporary_directory()).filter(|path| path.as_os_str().len() <= LONGEST_TEMPORARY)
+    }
+
+    /// The lock, for the browser to inherit.
+    pub(super) fn lock(&self) -> io::Result<File> {
+        self.lock.try_clone()
+    }
+
+    pub(super) fn remove(self) {
+        remove(&self.dir, &self.socket, &self.lock_path);
+    }
+}
+
+/// Removes what keepers and browsers that are all dead have left here, and says which nests those were.
+pub fn sweep(runtime_dir: &Path, profiles_dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(profiles_dir) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| sweep_one(runtime_dir, profiles_dir, name.strip_suffix(LOCK_SUFFIX)?)).collect()
+}
+
+/// Removes one nest, if nobody is left in it.
+pub(super) fn sweep_one(runtime_dir: &Path, profiles_dir: &Path, id: &str) -> Option<PathBuf> {
+    let (dir, lock_path) = (profiles_dir.join(id), lock_path(profiles_dir, id));
+    let lock = File::open(&lock_path).ok()?;
+    lock.try_lock().ok()?;
+    remove(&dir, &socket_path(runtime_dir, id), &lock_path);
+    Some(dir)
+}
+
+fn remove(dir: &Path, socket: &Path, lock: &Path) {
+    let gone = |result: io::Result<()>| result.is_ok() || result.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    // What cannot be removed keeps its lock, and with it the chance to be swept later.
+    if gone(fs::remove_dir_all(dir)) && gone(fs::remove_file(socket)) {
+        let _ = fs::remove_file(lock);
+    }
+}
+
+fn lock_path(profiles_dir: &Path, id: &str) -> PathBuf {
+    profiles_dir.join(format!("{id}{LOCK_SUFFIX}"))
+}
+
+fn socket_path(runtime_dir: &Path, id: &str) -> PathBuf {
+    runtime_dir.join(format!("{SOCKET_PREFIX}{id}{SOCKET_SUFFIX}"))
+}
+
+fn private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn everything(directory: &Path) -> Vec<String> {
+        let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    #[test]
+    fn a_sweep_takes_the_nests_of_the_dead_and_leaves_those_of_the_living() {
+        let (runtime, profiles) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let alive = Nest::make(runtime.path(), profiles.path()).unwrap();
+        let dead = Nest::make(runtime.path(), profiles.path()).unwrap();
+        let inherited = dead.lock().unwrap();
+        fs::write(dead.fresh_profile().join("Cookies"), "x").unwrap();
+        fs::write(&dead.socket, "").unwrap();
+        let gone = dead.dir.clone();
+        drop(dead);
+        assert!(sweep(runtime.path(), profiles.path()).is_empty(), "its browser lives");
+        drop(inherited);
+        assert_eq!(sweep(runtime.path(), profiles.path()), [gone]);
+        assert!(everything(runtime.path()).is_empty());
+        assert_eq!(everything(profiles.path()).len(), 2, "the living one and its lock");
+        alive.remove();
+        assert!(everything(profiles.path()).is_empty());
+    }
+
+    #[test]
+    fn a_nest_is_private_and_can_be_joined_while_a_browser_lives_in_it() {
+        let (runtime, profiles) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let nest = Nest::make(runtime.path(), profiles.path()).unwrap();
+        assert_eq!(fs::metadata(&nest.dir).unwrap().mode() & 0o777, 0o700);
+        let joined = Nest::join(&nest.id, &nest.dir, &nest.socket).unwrap();
+        drop(nest);
+        assert!(sweep(runtime.path(), profiles.path()).is_empty());
+        joined.remove();
+        assert!(everything(profiles.path()).is_empty());
+    }
+}

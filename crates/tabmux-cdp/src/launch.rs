@@ -1,0 +1,221 @@
+//! How a browser is started: what is asked for, and the command line that follows from it. Spawning it and holding its
+//! pipe is the keeper's; a debugging port is deliberately absent.
+
+mod error;
+mod holder;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use error::LaunchError;
+pub(crate) use holder::process_name;
+pub use holder::{Holder, holder};
+
+use crate::find::{Binary, Kind};
+
+/// One browser to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    pub binary: Binary,
+    pub mode: Mode,
+    pub profile: Profile,
+    /// More arguments for the browser (`TABMUX_BROWSER_ARGS`); they win over ours.
+    pub args: Vec<String>,
+    /// Width and height of new windows.
+    pub window: Option<(u32, u32)>,
+    pub proxy: Option<String>,
+    pub certificates: Certificates,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    Headless,
+    Headed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// A new one, removed when the browser ends.
+    Fresh,
+    /// This user data directory, which stays.
+    Named(PathBuf),
+}
+
+/// What the browser thinks of certificates it cannot verify.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certificates {
+    #[default]
+    Checked,
+    /// `--ignore-https-errors`.
+    Ignored,
+}
+
+/// What of the machine the command line depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Chromium's sandbox refuses to run as root.
+    pub root: bool,
+    /// Containers often have 64 MB of `/dev/shm`, in which a page of pictures crashes.
+    pub little_shared_memory: bool,
+}
+
+/// Each costs renderers, downloads or network of its own that no agent asked for. The first five alone save 30 MB a
+/// context (FACTS.md §1).
+const FEATURES_OFF: [&str; 9] = [
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "AiModeEligibility",
+    "SpareRendererForSitePerProcess",
+    "Translate",
+    "MediaRouter",
+    "OptimizationHints",
+    "AcceptCHFrame",
+];
+
+const LEAN: [&str; 20] = [
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-startup-window",
+    "--noerrdialogs",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-hang-monitor",
+    "--disable-search-engine-choice-screen",
+    "--hide-crash-restore-bubble",
+    "--metrics-recording-only",
+    "--password-store=basic",
+    // An agent's tab is mostly a background tab, and its timers are awaited.
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+];
+
+const FEATURE_SWITCH: &str = "--disable-features=";
+/// Enough for a few heavy pages.
+const ROOMY_SHARED_MEMORY: u64 = 512 << 20;
+
+impl Launch {
+    /// A headless or visible browser with a fresh profile and nothing special.
+    #[must_use]
+    pub fn new(binary: Binary, mode: Mode) -> Self {
+        let (args, window, proxy, certificates) = (Vec::new(), None, None, Certificates::Checked);
+        Self { binary, mode, profile: Profile::Fresh, args, window, proxy, certificates }
+    }
+
+    /// The browser's arguments when its user data is in `data`.
+    #[must_use]
+    pub fn arguments(&self, data: &Path, surroundings: Surroundings) -> Vec<String> {
+        let mut all: Vec<String> = LEAN.iter().map(|&flag| flag.to_owned()).collect();
+        all.push(format!("--user-data-dir={}", data.display()));
+        // Chromium reads only the last of these, so the user's join ours.
+        let theirs = self.args.iter().filter_map(|arg| arg.strip_prefix(FEATURE_SWITCH));
+        all.push(format!("{FEATURE_SWITCH}{}", FEATURES_OFF.into_iter().chain(theirs).collect::<Vec<_>>().join(",")));
+        if self.mode == Mode::Headless {
+            if self.binary.kind != Kind::HeadlessShell {
+                all.push("--headless=new".to_owned());
+            }
+            all.extend(["--hide-scrollbars", "--mute-audio", "--disable-gpu"].map(str::to_owned));
+        }
+        if surroundings.root {
+            all.push("--no-sandbox".to_owned());
+        }
+        if surroundings.little_shared_memory {
+            all.push("--disable-dev-shm-usage".to_owned());
+        }
+        if let Some((width, height)) = self.window {
+            all.push(format!("--window-size={width},{height}"));
+        }
+        if let Some(proxy) = &self.proxy {
+            all.push(format!("--proxy-server={proxy}"));
+        }
+        if self.certificates == Certificates::Ignored {
+            all.push("--ignore-certificate-errors".to_owned());
+        }
+        all.extend(self.args.iter().filter(|arg| !arg.starts_with(FEATURE_SWITCH)).cloned());
+        all
+    }
+}
+
+impl Surroundings {
+    #[must_use]
+    pub fn here() -> Self {
+        let shm = rustix::fs::statvfs("/dev/shm").map(|shm| shm.f_blocks.saturating_mul(shm.f_frsize));
+        Self {
+            root: rustix::process::geteuid().is_root(),
+            little_shared_memory: cfg!(target_os = "linux") && shm.unwrap_or_default() < ROOMY_SHARED_MEMORY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(change: impl FnOnce(&mut Launch), surroundings: Surroundings) -> Vec<String> {
+        let mut launch = Launch::new(Binary { path: "/usr/lib/chromium/chromium".into(), kind: Kind::Chromium }, Mode::Headless);
+        change(&mut launch);
+        launch.arguments(Path::new("/data"), surroundings)
+    }
+
+    const ORDINARY: Surroundings = Surroundings { root: false, little_shared_memory: false };
+
+    #[test]
+    fn the_pipe_is_the_only_debugging_door() {
+        let all = arguments(|_| (), ORDINARY);
+        assert!(all.contains(&"--remote-debugging-pipe".to_owned()) && all.contains(&"--user-data-dir=/data".to_owned()));
+        assert!(!all.iter().any(|arg| arg.contains("remote-debugging-port")));
+    }
+
+    #[test]
+    fn the_sandbox_is_given_up_only_as_root() {
+        let flag = "--no-sandbox".to_owned();
+        assert!(!arguments(|_| (), ORDINARY).contains(&flag));
+        assert!(arguments(|_| (), Surroundings { root: true, ..ORDINARY }).contains(&flag));
+        let small = Surroundings { little_shared_memory: true, ..ORDINARY };
+        assert!(arguments(|_| (), small).contains(&"--disable-dev-shm-usage".to_owned()));
+    }
+
+    #[test]
+    fn headless_is_a_flag_of_full_browsers_only() {
+        let headless = |all: Vec<String>| all.iter().any(|arg| arg.starts_with("--headless"));
+        assert!(headless(arguments(|_| (), ORDINARY)));
+        assert!(!headless(arguments(|launch| launch.mode = Mode::Headed, ORDINARY)));
+        assert!(!headless(arguments(|launch| launch.binary.kind = Kind::HeadlessShell, ORDINARY)));
+    }
+
+    #[test]
+    fn window_proxy_and_certificates_are_passed_on() {
+        let all = arguments(
+            |launch| {
+                launch.window = Some((800, 600));
+                launch.proxy = Some("socks5://127.0.0.1:9".into());
+                launch.certificates = Certificates::Ignored;
+            },
+            ORDINARY,
+        );
+        for flag in ["--window-size=800,600", "--proxy-server=socks5://127.0.0.1:9", "--ignore-certificate-errors"] {
+            assert!(all.contains(&flag.to_owned()), "{flag}");
+        }
+    }
+
+    #[test]
+    fn features_the_user_turns_off_join_ours_and_other_arguments_come_last() {
+        let theirs = vec!["--disable-features=Foo,Bar".to_owned(), "--lang=de".to_owned()];
+        let all = arguments(|launch| launch.args = theirs, ORDINARY);
+        let features: Vec<_> = all.iter().filter(|arg| arg.starts_with(FEATURE_SWITCH)).collect();
+        assert_eq!(features.len(), 1);
+        assert!(features[0].contains("WebUIOmniboxPopup") && features[0].ends_with(",Foo,Bar"));
+        assert_eq!(all.last().unwrap(), "--lang=de");
+    }
+}

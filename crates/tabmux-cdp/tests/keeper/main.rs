@@ -1,0 +1,5 @@
+//! Keepers and their browsers, with real processes.
+
+mod lives;
+mod stillborn;
+mod support;

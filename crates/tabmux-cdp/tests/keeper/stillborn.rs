@@ -1,0 +1,59 @@
+//! Browsers that do not do what a browser should, played by shell scripts.
+
+use std::time::Duration;
+
+use crate::support::{Family, Stage};
+use tabmux_cdp::keeper::{keepers, launch};
+use tabmux_cdp::launch::LaunchError;
+use tokio::time::timeout;
+
+const GRACE: Option<Duration> = Some(Duration::from_secs(60));
+
+#[tokio::test]
+async fn a_browser_that_dies_at_once_is_quoted() {
+    let stage = Stage::new(GRACE);
+    let refused = launch(&stage.home, &stage.script("echo 'No usable sandbox!' >&2; exit 3")).await.unwrap_err();
+    assert_eq!(refused, LaunchError::Died { status: "exit code 3".into(), words: "No usable sandbox!".into() });
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[tokio::test]
+async fn a_browser_that_cannot_be_started_is_named() {
+    let stage = Stage::new(GRACE);
+    let mut missing = stage.script("");
+    missing.binary.path = stage.path("nothing");
+    let refused = launch(&stage.home, &missing).await.unwrap_err();
+    assert!(matches!(&refused, LaunchError::Unusable { path, .. } if *path == missing.binary.path), "{refused:?}");
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[tokio::test]
+async fn a_talkative_browser_never_waits_for_its_stderr_to_be_read() {
+    let stage = Stage::new(GRACE);
+    let talkative = stage.script("head -c 1000000 /dev/zero >&2; ANSWER; exec sleep 1000");
+    launch(&stage.home, &talkative).await.unwrap().claim.end().await.unwrap();
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[tokio::test]
+async fn a_browser_that_will_not_go_is_killed_with_all_it_started() {
+    let stage = Stage::new(GRACE);
+    let stubborn = stage.script("trap '' TERM; setsid sleep 1000 & sleep 1000 & ANSWER; while :; do wait; done");
+    let kept = launch(&stage.home, &stubborn).await.unwrap();
+    let family = Family::of(kept.claim.about.keeper_pid);
+    assert_eq!(family.len(), 4, "keeper, script, and two below it, one in a session of its own");
+    kept.claim.end().await.unwrap();
+    family.gone_within(Duration::from_secs(1));
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+/// A daemon that dies in the middle of a launch leaves a keeper that nobody knows of.
+#[tokio::test]
+async fn a_browser_that_was_never_anybodys_is_ended_though_the_grace_time_is_endless() {
+    let stage = Stage::new(None);
+    let silent = stage.script("exec sleep 1000");
+    assert!(timeout(Duration::from_secs(1), launch(&stage.home, &silent)).await.is_err(), "it never answers");
+    assert_eq!(keepers(&stage.home.runtime_dir).len(), 1);
+    stage.deserted();
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
