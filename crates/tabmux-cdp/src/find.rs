@@ -145,7 +145,7 @@ impl Places {
         let bare = given.components().count() == 1 && !given.exists();
         let path = if bare { self.path.iter().map(|directory| directory.join(given)).find(|path| executable(path).is_ok()) } else { None };
         let path = path.unwrap_or_else(|| given.to_owned());
-        executable(&path).map_err(|why| unusable(why))?;
+        executable(&path).map_err(&unusable)?;
         let path = behind_wrapper(&path);
         let kind = kind_of(&path);
         if kind == Kind::HeadlessShell && want == Want::Full {

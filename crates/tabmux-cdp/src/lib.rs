@@ -3,15 +3,9 @@
 
 mod connection;
 mod error;
-mod event;
 pub mod find;
 pub mod keeper;
-mod kept;
 pub mod launch;
-mod page;
-pub mod protocol;
-mod transport;
-mod wire;
 
 pub use connection::{Connection, Counts, Listener, Sent, Tap};
 pub use error::{CdpError, Result};

@@ -59,7 +59,7 @@ fn a_wrapper_resolves_to_the_binary_it_starts() {
 
 #[test]
 fn a_given_path_that_cannot_be_used_says_why() {
-    let (_root, mut places) = machine(Os::Linux);
+    let (directory, mut places) = machine(Os::Linux);
     put(&places, "usr/lib/chromium/chromium", ELF);
     let mut why = |given: PathBuf, want| {
         places.given = Some(given.clone());
@@ -68,7 +68,7 @@ fn a_given_path_that_cannot_be_used_says_why() {
             other => panic!("{other:?}"),
         }
     };
-    let (root, _) = (_root.path().to_owned(), ());
+    let root = directory.path();
     assert_eq!(why(root.join("missing"), Want::Plain), "it does not exist");
     assert_eq!(why(root.join("usr"), Want::Plain), "it is not a file");
     fs::write(root.join("text"), "").unwrap();
