@@ -1,12 +1,21 @@
 //! Speaks CDP to Chromium: finds and launches it, keeps its pipe over the daemon's death, and turns the driver's verbs
 //! into protocol messages. Session and tool names are deliberately absent: this room knows contexts, targets and pages.
 
+mod browser;
 mod connection;
+mod context;
 mod error;
+mod event;
 pub mod find;
 pub mod keeper;
+mod kept;
 pub mod launch;
+mod page;
+pub mod protocol;
+mod transport;
+mod wire;
 
+pub use browser::CdpBrowser;
 pub use connection::{Connection, Counts, Listener, Sent, Tap};
 pub use error::{CdpError, Result};
 pub use transport::{Start, Transport};

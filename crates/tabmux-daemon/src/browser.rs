@@ -1,50 +1,181 @@
-//! Which browser serves the sessions. One for all of them; started by the first session that needs it.
+//! Which browser serves the sessions: one per kind of it, started by the first session that needs it, and found again
+//! after a crash of the daemon. What a browser can do is the drivers'.
 
-use std::sync::Arc;
+mod chromium;
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tabmux_cdp::launch::Mode;
 use tabmux_core::{Code, Fault};
-use tabmux_driver::{Browser, fake::FakeBrowser};
+use tabmux_driver::fake::FakeBrowser;
+use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, PageRecord};
 use tokio::sync::OnceCell;
 
-use crate::settings::BrowserChoice;
+use crate::settings::{BrowserChoice, Chromium, Settings};
+use chromium::Starter;
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
-    choice: BrowserChoice,
-    running: OnceCell<Arc<dyn Browser>>,
+    source: Source,
+    running: Arc<Mutex<Vec<Running>>>,
+    /// Held while one starts, so that two sessions do not start two.
+    starting: tokio::sync::Mutex<()>,
+    /// Those of a former daemon are looked for once, before anything else is asked.
+    taken_over: OnceCell<()>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Fake,
+    Chromium(Starter),
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    mode: Mode,
+    browser: Arc<dyn Browser>,
 }
 
 impl Browsers {
-    pub(crate) fn new(choice: BrowserChoice) -> Self {
-        Self { choice, running: OnceCell::new() }
+    pub(crate) fn new(choice: BrowserChoice, chromium: Chromium) -> Self {
+        let source = match choice {
+            BrowserChoice::Fake => Source::Fake,
+            BrowserChoice::Named(path) => Source::Chromium(Starter::new(path, chromium)),
+        };
+        Self::of(source, Vec::new())
     }
 
     /// A browser that is there already.
     #[cfg(test)]
     pub(crate) fn given(browser: Arc<dyn Browser>) -> Self {
-        Self { choice: BrowserChoice::Fake, running: OnceCell::new_with(Some(browser)) }
+        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, browser }])
+    }
+
+    fn of(source: Source, running: Vec<Running>) -> Self {
+        Self { source, running: Arc::new(Mutex::new(running)), starting: tokio::sync::Mutex::default(), taken_over: OnceCell::new() }
     }
 
     /// Whether a browser can be had at all, said before a seat is taken.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self.choice {
-            BrowserChoice::Fake => Ok(()),
-            BrowserChoice::Named(_) => {
-                let message = "This version of tabmux drives only its built-in fake browser; real Chromium comes with the next one.";
-                Err(Fault::new(Code::Unsupported, message, "Set TABMUX_BROWSER=fake to try everything else."))
-            }
+    pub(crate) fn check(&self, spec: &ContextSpec) -> Result<(), Fault> {
+        match &self.source {
+            Source::Fake => Ok(()),
+            Source::Chromium(starter) => starter.check(spec),
         }
     }
 
-    /// The browser, started when it is not running yet.
-    pub(crate) async fn get(&self) -> Result<Arc<dyn Browser>, Fault> {
-        self.check()?;
-        let browser = self.running.get_or_init(|| async { FakeBrowser::new() as Arc<dyn Browser> }).await;
-        Ok(Arc::clone(browser))
+    /// The browser for such a context, started when it is not running yet.
+    pub(crate) async fn get(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
+        self.take_over().await;
+        let _starting = self.starting.lock().await;
+        let mode = self.mode(spec);
+        let known = self.list().iter().find(|running| running.mode == mode).map(|running| Arc::clone(&running.browser));
+        if let Some(browser) = known {
+            return Ok(browser);
+        }
+        let browser = match &self.source {
+            Source::Fake => FakeBrowser::new() as Arc<dyn Browser>,
+            Source::Chromium(starter) => starter.start(mode).await?,
+        };
+        self.add(mode, &browser);
+        Ok(browser)
+    }
+
+    /// The browser that still has this context, and its pages.
+    pub(crate) async fn find(&self, spec: &ContextSpec, context: &Handle, pages: &[PageRecord]) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
+        self.take_over().await;
+        // The fake one died with its daemon and makes the context again.
+        let known: Vec<Arc<dyn Browser>> = match &self.source {
+            Source::Fake => vec![self.get(spec).await?],
+            Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
+        };
+        let mut gone = DriverError::BrowserGone("it did not survive".into());
+        for browser in known {
+            match browser.adopt_context(context, pages).await {
+                Ok(adopted) => return Ok((browser, adopted)),
+                Err(error) => gone = error,
+            }
+        }
+        Err(gone.into())
     }
 
     /// Those that run now, for `status`.
-    pub(crate) fn running(&self) -> Vec<tabmux_driver::BrowserInfo> {
-        self.running.get().map(|browser| browser.info()).into_iter().collect()
+    pub(crate) fn running(&self) -> Vec<BrowserInfo> {
+        self.list().iter().map(|running| running.browser.info()).collect()
     }
+
+    /// Ends every browser for good.
+    pub(crate) async fn end(&self) {
+        self.take_over().await;
+        let running = std::mem::take(&mut *self.list());
+        let ending = running.iter().map(|running| async {
+            match tokio::time::timeout(HOUSEKEEPING, running.browser.end()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "a browser did not end"),
+                Err(_) => tracing::warn!("a browser took too long to end; its keeper goes on with it"),
+            }
+        });
+        futures::future::join_all(ending).await;
+    }
+
+    async fn take_over(&self) {
+        let Source::Chromium(starter) = &self.source else { return };
+        self.taken_over
+            .get_or_init(|| async {
+                for (mode, browser) in starter.take_over().await {
+                    self.add(mode, &browser);
+                }
+            })
+            .await;
+    }
+
+    fn mode(&self, spec: &ContextSpec) -> Mode {
+        match &self.source {
+            Source::Fake => Mode::Headless,
+            Source::Chromium(starter) => starter.mode(spec),
+        }
+    }
+
+    /// Keeps the browser for as long as it lives.
+    fn add(&self, mode: Mode, browser: &Arc<dyn Browser>) {
+        self.list().push(Running { mode, browser: Arc::clone(browser) });
+        let (running, browser) = (Arc::clone(&self.running), Arc::clone(browser));
+        tokio::spawn(async move {
+            let why = browser.gone().await;
+            tracing::warn!(browser = browser.info().id, why, "a browser is gone");
+            locked(&running).retain(|running| !Arc::ptr_eq(&running.browser, &browser));
+        });
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Running>> {
+        locked(&self.running)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The browser that a session with these settings would get.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub path: PathBuf,
+}
+
+/// Looks for it without starting it; for `up` and `doctor`. None for the fake one.
+pub fn find_browser(settings: &Settings) -> Result<Option<Found>, Fault> {
+    match &settings.browser {
+        BrowserChoice::Fake => Ok(None),
+        BrowserChoice::Named(path) => Starter::new(path.clone(), settings.chromium.clone()).found().map(Some),
+    }
+}
+
+/// The life of a browser's keeper: the hidden subcommand `keeper`.
+pub fn keep_browser() -> std::process::ExitCode {
+    tabmux_cdp::keeper::run()
+}
+
+/// What a session is told whose browser is gone.
+pub(crate) fn crashed(why: &str) -> Fault {
+    Fault::new(Code::BrowserCrashed, format!("The browser is gone: {why}."), "The session starts afresh with your next call; navigate again.")
 }

@@ -81,7 +81,7 @@ pub(crate) struct Profile {
 impl Hub {
     /// Reads the journal and begins with what a former daemon knew.
     pub(crate) fn new(settings: Settings) -> Result<Arc<Self>, JournalError> {
-        let browsers = Browsers::new(settings.browser.clone());
+        let browsers = Browsers::new(settings.browser.clone(), settings.chromium.clone());
         let stored = Store::open(&settings.paths.state_dir)?;
         Ok(Self::of_parts(settings, browsers, stored))
     }

@@ -17,5 +17,6 @@ mod store;
 mod testing;
 pub mod tokens;
 
+pub use browser::{Found, find_browser, keep_browser};
 pub use lifecycle::{Exit, Ready, run};
 pub use settings::Settings;

@@ -84,6 +84,7 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     if let Some(http) = http {
         http.closed().await;
     }
+    hub.browsers.end().await;
     hub.store.close().await;
     remove_own_pid(&paths.pid_file);
     drop(lock);

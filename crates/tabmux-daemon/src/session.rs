@@ -135,9 +135,15 @@ impl SessionHandle {
                 () = self.stop.cancelled() => return,
                 job = self.mailbox.next() => job,
             };
+            if let Some(loss) = self.world.take_loss() {
+                self.world.hub.finish(job.admitted.call);
+                drop(job.reply.send(Err(loss)));
+                continue;
+            }
             if self.world.open().await.is_err() {
-                // Every waiting call was ended with the reason when the registry was told.
-                return;
+                // Every waiting call was ended with the reason when the registry was told. Unless that ended the
+                // session too, the next call tries again.
+                continue;
             }
             match self.world.hub.begin(job.admitted.call) {
                 Ok(()) => self.world.execute(job, world::Turn::Queue).await,

@@ -16,6 +16,7 @@ pub struct Settings {
     pub on_lost: OnLost,
     pub session_info: SessionInfo,
     pub browser: BrowserChoice,
+    pub chromium: Chromium,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
     /// Mounts the MCP conformance fixtures beside the tools. Tests only.
@@ -72,6 +73,22 @@ pub enum SessionInfo {
     Auto,
     Always,
     Never,
+}
+
+/// How Chromium is started when a session needs one.
+#[derive(Clone, Debug)]
+pub struct Chromium {
+    /// The binary that keeps browsers when it is called with the word `keeper`: this one.
+    pub keeper: PathBuf,
+    pub runtime_dir: PathBuf,
+    /// Where fresh profiles are.
+    pub profiles_dir: PathBuf,
+    /// How long a browser outlives its daemon.
+    pub grace: Option<Duration>,
+    pub headless: bool,
+    pub args: Vec<String>,
+    /// Width and height of new windows.
+    pub window: (u32, u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 mod stubborn;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::task::Poll;
@@ -21,7 +21,7 @@ use crate::browser::Browsers;
 use crate::hub::{Ask, CallerOf, Hub, Profile};
 use crate::journal::Journal;
 use crate::session::SessionHandle;
-use crate::settings::{BrowserChoice, Clocks, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
+use crate::settings::{BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
 use crate::store::{Remembered, Store};
 
 pub(crate) use stubborn::{Mood, Stubborn};
@@ -66,6 +66,15 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         on_lost: OnLost::Grace,
         session_info: SessionInfo::Auto,
         browser: BrowserChoice::Fake,
+        chromium: Chromium {
+            keeper: PathBuf::new(),
+            runtime_dir: dir.to_owned(),
+            profiles_dir: dir.to_owned(),
+            grace: None,
+            headless: true,
+            args: Vec::new(),
+            window: (1280, 720),
+        },
         supervised: false,
         conformance_fixtures: false,
     }

@@ -23,6 +23,10 @@ use output::Form;
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    // Not one of the commands: the daemon starts it, and it stays as small as it can.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "keeper") {
+        return tabmux_daemon::keep_browser();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use tabmux_daemon::Settings;
-use tabmux_daemon::settings::{BrowserChoice, Clocks, Limits, Listen, OnConflict, OnLost, SessionInfo};
+use tabmux_daemon::settings::{BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, SessionInfo};
 
 use crate::failure::{Failure, Outcome};
 use layers::{Layers, Raw};
@@ -55,8 +55,6 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) places: Places,
     pub(crate) flags: Flags,
-    pub(crate) browser_args: Vec<String>,
-    pub(crate) headless: bool,
     /// A filter for the log, as `tracing` reads it.
     pub(crate) log: String,
     /// `TABMUX_TOKEN`: the capability this command line acts with; without it, it is the operator.
@@ -115,6 +113,7 @@ impl Config {
                 "fake" => Some(BrowserChoice::Fake),
                 path => Some(BrowserChoice::Named(Some(path.into()))),
             })?,
+            chromium: chromium(layers, &places)?,
             supervised: false,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
         };
@@ -122,13 +121,27 @@ impl Config {
             settings,
             places,
             flags: flags.clone(),
-            browser_args: layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?,
-            headless: layers.read("headless", true, TRUTH, truth)?,
             log: layers.read("log", "info".into(), "a log filter such as info, debug or tabmux_daemon=debug", log_filter)?,
             token: env.get("TABMUX_TOKEN").map(Into::into),
             env,
         })
     }
+}
+
+/// The size most sites are made for.
+const WINDOW: (u32, u32) = (1280, 720);
+
+fn chromium(layers: &Layers, places: &Places) -> Outcome<Chromium> {
+    Ok(Chromium {
+        // Where this binary cannot be found, the name of it is; starting a browser then says what is wrong.
+        keeper: std::env::current_exe().unwrap_or_else(|_| "tabmux".into()),
+        runtime_dir: places.paths.runtime_dir.clone(),
+        profiles_dir: places.paths.state_dir.join("browsers"),
+        grace: clocks(layers)?.orphan_grace,
+        headless: layers.read("headless", true, TRUTH, truth)?,
+        args: layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?,
+        window: WINDOW,
+    })
 }
 
 const TRUTH: &str = "true or false";

@@ -235,6 +235,25 @@ impl Registry {
         self.end_session(id, Ended::Undone);
     }
 
+    /// The session's browser is gone, and with it everything the session had in it. Its calls are told why; the session
+    /// stays under its name and starts afresh. Tab ids go on: an old one must not mean a new tab.
+    pub fn browser_lost(&mut self, id: SessionId, why: &Fault) {
+        if self.live(id).is_none() {
+            return;
+        }
+        self.end_calls(id, why);
+        let Some((session, _)) = self.live_mut(id) else { return };
+        session.phase = Phase::Reserved;
+        session.context = None;
+        session.current_tab = None;
+        session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
+        let tabs = std::mem::take(&mut session.tabs);
+        for tab in tabs.values() {
+            self.tab_numbers.remove(&tab.number);
+        }
+        self.dirty.insert(id);
+    }
+
     /// Takes a session back that a failed call made, unless something is or waits in it already (S3.25).
     pub fn undo_unused(&mut self, id: SessionId) {
         if self.live(id).is_some_and(|(session, live)| session.tabs.is_empty() && !live.busy()) {

@@ -37,6 +37,16 @@ impl Registry {
         Ok(tab)
     }
 
+    /// A page of this session opened another one: it gets its number; which tab is current stays (S4.23).
+    pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+        let current = self.session(id).and_then(|session| session.current_tab);
+        let tab = self.add_tab(id, handle, url)?;
+        if let (Some(current), Some((session, _))) = (current, self.live_mut(id)) {
+            session.current_tab = Some(current);
+        }
+        Ok(tab)
+    }
+
     /// The tab is closed, by us or by a person. The first one left becomes current if it was (S1.24, S4.14).
     pub fn remove_tab(&mut self, id: SessionId, tab: TabId) {
         let Some((session, _)) = self.live_mut(id) else { return };

@@ -13,11 +13,12 @@ use crate::session::SessionHandle;
 impl Hub {
     /// Reserves a seat and starts the session's task; the context is made when the first call needs it.
     pub(super) fn reserve_locked(self: &Arc<Self>, state: &mut State, caller: &CallerOf, open: &OpenSession) -> Result<Opened, Fault> {
-        self.browsers.check()?;
         let profile = state.profiles.get(&caller.client).cloned().unwrap_or_default();
         let wanted = with_defaults(open, &profile.defaults)?;
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
         let isolation = wanted.isolation.unwrap_or_default();
+        let spec = ContextSpec { isolation, headless: wanted.headless };
+        self.browsers.check(&spec)?;
         let open = Open {
             name: open.name.as_deref().or(default_name),
             kind: Kind::Browser,
@@ -26,7 +27,7 @@ impl Hub {
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
-        let handle = SessionHandle::start(Arc::clone(self), opened.session, ContextSpec { isolation, headless: wanted.headless });
+        let handle = SessionHandle::start(Arc::clone(self), opened.session, spec);
         state.sessions.insert(opened.session, handle);
         Ok(opened)
     }

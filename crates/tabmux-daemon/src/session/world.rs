@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
-use tabmux_driver::{Context, ContextSpec, Dialog, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord};
+use tabmux_driver::{Browser, Context, ContextSpec, Dialog, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -25,6 +25,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// News that wait for the next reply.
 const MAX_NEWS: usize = 20;
+
+/// A context and the browser it is in.
+type InBrowser = (Arc<dyn Browser>, Arc<dyn Context>);
 
 /// Whether a call holds the session's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(super) struct World {
     news: Mutex<VecDeque<String>>,
     /// The call that has the turn: the tab it works on, and how to end it.
     running: Mutex<Option<Running>>,
+    /// The browser was lost; the next call says so, once.
+    loss: Mutex<Option<Fault>>,
 }
 
 #[derive(Debug)]
@@ -67,6 +72,7 @@ impl World {
             pages: Mutex::default(),
             news: Mutex::default(),
             running: Mutex::default(),
+            loss: Mutex::default(),
         }
     }
 
@@ -81,9 +87,15 @@ impl World {
         }
         let former = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
         match self.open_in_time().await {
-            Ok(opened) => {
+            Ok((browser, opened)) => {
                 *context = Some(Arc::clone(&opened));
+                self.tend(browser, &opened);
                 Ok(opened)
+            }
+            // It went with a browser that did not survive the former daemon: this call says so, the next one starts afresh.
+            Err(fault) if former && fault.code == Code::BrowserCrashed => {
+                self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+                Err(fault)
             }
             Err(fault) => {
                 tracing::warn!(session = %self.id, %fault, "the session could not be opened");
@@ -99,7 +111,7 @@ impl World {
 
     /// On a task of its own, so that a panic in a driver ends this session only. A session that is closed meanwhile
     /// waits a little for what is being made, to close it again (S3.23); nobody waits for that but this task.
-    async fn open_in_time(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+    async fn open_in_time(self: &Arc<Self>) -> Result<InBrowser, Fault> {
         let world = Arc::clone(self);
         let mut opening = AbortOnDropHandle::new(tokio::spawn(async move { world.open_or_adopt().await }));
         let joined = tokio::select! {
@@ -117,7 +129,7 @@ impl World {
         }
     }
 
-    async fn open_or_adopt(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+    async fn open_or_adopt(self: &Arc<Self>) -> Result<InBrowser, Fault> {
         let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
         match known {
             Some(handle) => self.adopt(&Handle(handle.to_string())).await,
@@ -126,11 +138,12 @@ impl World {
     }
 
     /// Write down, make, write down: a crash in between is undone by the next daemon.
-    async fn open_new(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+    async fn open_new(self: &Arc<Self>) -> Result<InBrowser, Fault> {
         let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
         announced?;
         safe.written().await?;
-        let context = self.hub.browsers.get().await?.open_context(&self.spec).await?;
+        let browser = self.hub.browsers.get(&self.spec).await?;
+        let context = browser.open_context(&self.spec).await?;
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
         let written = match opened {
             Ok(()) => safe.written().await,
@@ -142,10 +155,10 @@ impl World {
             }
             return Err(fault);
         }
-        Ok(context)
+        Ok((browser, context))
     }
 
-    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<Arc<dyn Context>, Fault> {
+    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
         let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
             let tabs = registry.session(self.id).map(|session| &session.tabs);
             let record =
@@ -153,14 +166,62 @@ impl World {
             tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
         });
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
-        let adopted = self.hub.browsers.get().await?.adopt_context(handle, &records).await?;
+        let (browser, adopted) = self.hub.browsers.find(&self.spec, handle, &records).await?;
         for (tab, record) in tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(tab, page),
                 None => self.tab_lost(tab, "did not survive the restart"),
             }
         }
-        Ok(adopted.context)
+        Ok((browser, adopted.context))
+    }
+
+    /// Takes in what pages of the context open, and notices when its browser is gone.
+    fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
+        let mut popups = context.popups();
+        let world = Arc::clone(self);
+        tokio::spawn(async move {
+            let gone = browser.gone();
+            tokio::pin!(gone);
+            loop {
+                tokio::select! {
+                    () = world.stop.cancelled() => return,
+                    why = &mut gone => return world.browser_lost(&why).await,
+                    Some(popup) = popups.recv() => world.popup_opened(&popup).await,
+                }
+            }
+        });
+    }
+
+    /// A page that a page of this session opened is the session's too (S4.23).
+    async fn popup_opened(self: &Arc<Self>, popup: &Popup) {
+        let page = &popup.page;
+        match self.hub.decide_now(|registry, _| registry.add_popup(self.id, page.handle().0.as_str().into(), page.url())) {
+            Ok(tab) => {
+                self.add_page(tab, page);
+                self.add_news(format!("A page opened tab {tab}; select_page goes there."));
+            }
+            Err(fault) => {
+                tracing::debug!(session = %self.id, %fault, "a popup was closed again");
+                // With the session, if this fails.
+                drop(page.close().await);
+            }
+        }
+    }
+
+    async fn browser_lost(self: &Arc<Self>, why: &str) {
+        let mut context = self.context.lock().await;
+        let fault = crate::browser::crashed(why);
+        *context = None;
+        locked(&self.pages).clear();
+        locked(&self.news).clear();
+        *locked(&self.loss) = Some(fault.clone());
+        self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+    }
+
+    /// Said once: the browser was lost since the last call.
+    pub(super) fn take_loss(&self) -> Option<Fault> {
+        locked(&self.loss).take()
     }
 
     pub(super) fn add_page(self: &Arc<Self>, tab: TabId, page: &Arc<dyn Page>) {
@@ -295,9 +356,8 @@ impl World {
 
     /// A context that cannot be found is gone.
     async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
-        let Ok(browser) = self.hub.browsers.get().await else { return Ok(None) };
-        let adopted = bounded(browser.adopt_context(handle, &[])).await?;
-        Ok(adopted.ok().map(|adopted| adopted.context))
+        let found = bounded(self.hub.browsers.find(&self.spec, handle, &[])).await?;
+        Ok(found.ok().map(|(_, adopted)| adopted.context))
     }
 }
 

@@ -6,7 +6,6 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_daemon::rundir;
-use tabmux_daemon::settings::BrowserChoice;
 use tabmux_wire::control::Ask;
 
 use super::Done;
@@ -104,15 +103,13 @@ fn taken(message: &str) -> Problem {
 }
 
 fn browser(config: &Config) -> Check {
-    let finding = match &config.settings.browser {
-        BrowserChoice::Fake => Ok("the built-in fake one, for tests".into()),
-        BrowserChoice::Named(named) => {
-            let shown = named.as_ref().map_or("none was named".into(), |path| path.display().to_string());
-            let how = if config.headless { "headless" } else { "with a window" };
-            let message =
-                format!("This version cannot drive a real browser yet ({shown}, {how}, {} arguments).", config.browser_args.len());
-            Err(Problem { message, cure: "Set TABMUX_BROWSER=fake to try tabmux without one.".into() })
+    let finding = match tabmux_daemon::find_browser(&config.settings) {
+        Ok(None) => Ok("the built-in fake one, for tests".into()),
+        Ok(Some(found)) => {
+            let how = if config.settings.chromium.headless { "headless" } else { "with windows" };
+            Ok(format!("{}, {how}", found.path.display()))
         }
+        Err(fault) => Err(Problem { message: fault.message, cure: fault.hint }),
     };
     Check { what: "browser", finding }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tabmux_core::Code;
 use tabmux_daemon::rundir::{self, LockError};
-use tabmux_daemon::settings::BrowserChoice;
 use tabmux_wire::control::Ask;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -209,14 +208,12 @@ fn http_of(status: &Value) -> Option<String> {
 }
 
 fn note_browser(config: &Config) {
-    let browser = match &config.settings.browser {
-        BrowserChoice::Fake => "the built-in fake one, for tests".to_owned(),
-        BrowserChoice::Named(Some(path)) => {
-            format!("{}, which this version cannot drive yet; TABMUX_BROWSER=fake is for tests", path.display())
-        }
-        BrowserChoice::Named(None) => "none; this version drives only the built-in fake one, TABMUX_BROWSER=fake".to_owned(),
+    let browser = match tabmux_daemon::find_browser(&config.settings) {
+        Ok(None) => "the built-in fake one, for tests.".to_owned(),
+        Ok(Some(found)) => format!("{}.", found.path.display()),
+        Err(fault) => format!("none. {} {}", fault.message, fault.hint),
     };
-    output::note(&format!("Browser: {browser}."));
+    output::note(&format!("Browser: {browser}"));
 }
 
 #[cfg(test)]

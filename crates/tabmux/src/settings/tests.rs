@@ -53,7 +53,7 @@ fn with_nothing_set_the_documents_defaults_hold() {
     assert_eq!(clocks.session_idle, Some(Duration::from_secs(1800)));
     assert_eq!(clocks.exit_when_empty, Some(Duration::from_secs(60)));
     assert_eq!(config.settings.listen.addr, Some("127.0.0.1:3026".parse().unwrap()));
-    assert!(config.headless && config.browser_args.is_empty() && config.log == "info");
+    assert!(config.settings.chromium.headless && config.settings.chromium.args.is_empty() && config.log == "info");
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn every_key_of_the_file_is_read() {
         test.conformance_fixtures = true"#;
     let config = Desk::new().file(text).config().unwrap();
     let Settings { clocks, limits, listen, .. } = config.settings;
-    assert_eq!(config.browser_args, ["--a b", "--c"]);
+    assert_eq!(config.settings.chromium.args, ["--a b", "--c"]);
     assert_eq!((clocks.exit_when_empty, clocks.call_deadline), (None, Duration::from_secs(4)));
     assert_eq!((limits.warn_sessions, limits.max_sessions, limits.max_clones, limits.queue), (1, 2, 3, 4));
     assert_eq!((listen.addr, listen.also, listen.on_conflict), (Some("[::1]:0".parse().unwrap()), vec![8765, 3000], OnConflict::Next));
     assert_eq!(config.settings.browser, BrowserChoice::Fake);
-    assert!(config.settings.conformance_fixtures && config.settings.session_info == SessionInfo::Always && !config.headless);
+    assert!(config.settings.conformance_fixtures && config.settings.session_info == SessionInfo::Always && !config.settings.chromium.headless);
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! Starts Chromium and finds again what a former daemon left running.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::{Binary, Places, Want};
+use tabmux_cdp::keeper::{self, KeeperHome};
+use tabmux_cdp::launch::{Launch, LaunchError, Mode};
+use tabmux_core::{Code, Fault};
+use tabmux_driver::{Browser, ContextSpec};
+
+use super::Found;
+use crate::settings::Chromium;
+
+#[derive(Debug)]
+pub(super) struct Starter {
+    /// What `TABMUX_BROWSER` names.
+    named: Option<PathBuf>,
+    settings: Chromium,
+}
+
+impl Starter {
+    pub(super) fn new(named: Option<PathBuf>, settings: Chromium) -> Self {
+        Self { named, settings }
+    }
+
+    pub(super) fn mode(&self, spec: &ContextSpec) -> Mode {
+        if spec.headless.unwrap_or(self.settings.headless) { Mode::Headless } else { Mode::Headed }
+    }
+
+    pub(super) fn check(&self, spec: &ContextSpec) -> Result<(), Fault> {
+        self.binary(self.mode(spec)).map(|_| ())
+    }
+
+    pub(super) fn found(&self) -> Result<Found, Fault> {
+        let spec = ContextSpec::default();
+        self.binary(self.mode(&spec)).map(|binary| Found { path: binary.path })
+    }
+
+    pub(super) async fn start(&self, mode: Mode) -> Result<Arc<dyn Browser>, Fault> {
+        let mut launch = Launch::new(self.binary(mode)?, mode);
+        launch.args.clone_from(&self.settings.args);
+        launch.window = Some(self.settings.window);
+        let browser = CdpBrowser::launch(&self.home(), &launch).await.map_err(|error| fault(&error))?;
+        tracing::info!(browser = browser.info().id, pid = browser.info().pid, binary = %launch.binary.path.display(), "browser started");
+        Ok(browser)
+    }
+
+    /// Every browser whose daemon is gone, and nothing of those that are gone themselves.
+    pub(super) async fn take_over(&self) -> Vec<(Mode, Arc<dyn Browser>)> {
+        let home = self.home();
+        let mut found: Vec<(Mode, Arc<dyn Browser>)> = Vec::new();
+        for socket in keeper::keepers(&home.runtime_dir) {
+            match CdpBrowser::take_over(&home, &socket).await {
+                Ok(browser) => {
+                    tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
+                    let mode = browser.launched().map_or(Mode::Headless, |launch| launch.mode);
+                    found.push((mode, browser));
+                }
+                Err(error) => tracing::warn!(%error, socket = %socket.display(), "a browser could not be taken over"),
+            }
+        }
+        for left in keeper::sweep(&home.runtime_dir, &home.profiles_dir) {
+            tracing::info!(path = %left.display(), "what a dead browser left was removed");
+        }
+        found
+    }
+
+    fn binary(&self, mode: Mode) -> Result<Binary, Fault> {
+        let want = match mode {
+            Mode::Headless => Want::Plain,
+            Mode::Headed => Want::Full,
+        };
+        Places::here(self.named.clone()).find(want).map_err(|error| fault(&error))
+    }
+
+    fn home(&self) -> KeeperHome {
+        KeeperHome {
+            exe: self.settings.keeper.clone(),
+            words: vec!["keeper".into()],
+            runtime_dir: self.settings.runtime_dir.clone(),
+            profiles_dir: self.settings.profiles_dir.clone(),
+            grace: self.settings.grace,
+        }
+    }
+}
+
+fn fault(error: &LaunchError) -> Fault {
+    let code = match error {
+        LaunchError::NotFound { .. } | LaunchError::Unusable { .. } => Code::BrowserNotFound,
+        LaunchError::Died { .. } | LaunchError::KeeperGone(_) => Code::BrowserCrashed,
+        LaunchError::Late { .. } => Code::Timeout,
+        LaunchError::ProfileHeld { .. } | LaunchError::Claimed { .. } => Code::Capacity,
+        LaunchError::System(_) => Code::Internal,
+    };
+    let mut message = error.to_string();
+    if !message.ends_with('.') {
+        message.push('.');
+    }
+    Fault::new(code, message, error.hint())
+}
