@@ -34,16 +34,7 @@ impl HubBackend {
         self.hub.store.http_records().into_iter().filter_map(|record| Some((record.id, record.holder?.parse().ok()?))).collect()
     }
 
-    async fn run_command(
-        &self,
-        client: ClientId,
-        mut command: Command,
-        cancel: CancellationToken,
-    ) -> Result<CommandAnswer, CommandRefusal> {
-        if command.tab.is_some() {
-            // The envelope's tab wins over one inside it.
-            command.args.remove("tabId");
-        }
+    async fn run_command(&self, client: ClientId, command: Command, cancel: CancellationToken) -> Result<CommandAnswer, CommandRefusal> {
         let ask = Ask { caller: CallerOf::of(client), tool: command.tool, args: command.args, cancel };
         let answer = self.hub.run_on(ask, command.tab).await;
         let mut reply = answer.outcome.map_err(refusal)?;

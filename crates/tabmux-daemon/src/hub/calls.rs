@@ -73,6 +73,7 @@ impl Hub {
             Ok(prepared) => prepared,
             Err(fault) => return ToolAnswer { outcome: Err(fault), result: Map::new() },
         };
+        // The envelope's tab wins over one inside it.
         if let Some(number) = number {
             common.tab = Some(number.to_string());
         }

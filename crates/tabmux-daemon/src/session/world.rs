@@ -273,11 +273,6 @@ impl World {
         locked(&self.news).drain(..).collect()
     }
 
-    #[cfg(test)]
-    pub(super) fn news_waiting(&self) -> usize {
-        locked(&self.news).len()
-    }
-
     /// An opening dialog ends the call that runs on its page: nothing else would (contract).
     fn dialog_opened(&self, tab: TabId, dialog: &Dialog) {
         let mut running = locked(&self.running);
@@ -384,4 +379,11 @@ fn closed() -> Fault {
 
 pub(super) fn dialog_fault(dialog: &Dialog) -> Fault {
     DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+}
+
+#[cfg(test)]
+impl World {
+    pub(super) fn news_waiting(&self) -> usize {
+        locked(&self.news).len()
+    }
 }
