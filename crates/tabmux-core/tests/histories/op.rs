@@ -56,8 +56,10 @@ pub(crate) enum Op {
     HandOver(u32, Identity),
     Closed(u32),
     Lost(u32),
+    BrowserLost(u32),
     CloseEverything,
     AddTab(u32),
+    AddPopup(u32),
     RemoveTab(u32, u32),
     SelectTab(u32, u32),
     TabAt(u32, u32, u8),
@@ -154,6 +156,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => session().prop_map(Op::OpenFailed),
         4 => session().prop_map(Op::Closed),
         1 => session().prop_map(Op::Lost),
+        1 => session().prop_map(Op::BrowserLost),
         1 => (session(), identity()).prop_map(|(session, to)| Op::HandOver(session, to)),
     ];
     let working = prop_oneof![
@@ -161,6 +164,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         6 => session().prop_map(Op::Begin),
         6 => select(calls).prop_map(Op::Finish),
         3 => session().prop_map(Op::AddTab),
+        1 => session().prop_map(Op::AddPopup),
         2 => (session(), 1..4u32).prop_map(|(session, tab)| Op::RemoveTab(session, tab)),
         1 => (session(), 1..4u32).prop_map(|(session, tab)| Op::SelectTab(session, tab)),
         1 => (session(), 1..4u32, 0..2u8).prop_map(|(session, tab, url)| Op::TabAt(session, tab, url)),

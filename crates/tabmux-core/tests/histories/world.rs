@@ -75,6 +75,10 @@ impl World {
                 let added = self.registry.add_tab(SessionId(*id), "page".into(), String::new());
                 added.map(|tab| vec![tab.0.into()]).map_err(|fault| fault.code)
             }
+            Op::AddPopup(id) => {
+                let added = self.registry.add_popup(SessionId(*id), "popup".into(), String::new());
+                added.map(|tab| vec![tab.0.into()]).map_err(|fault| fault.code)
+            }
             Op::SelectTab(id, tab) => nothing(self.registry.select_tab(SessionId(*id), TabId(*tab))),
             _ => {
                 self.happen(op);
@@ -95,6 +99,10 @@ impl World {
             Op::HandOver(id, to) => self.registry.hand_over(SessionId(*id), to, now),
             Op::Closed(id) => self.registry.closed(SessionId(*id), now),
             Op::Lost(id) => self.registry.lost(SessionId(*id)),
+            Op::BrowserLost(id) => {
+                let fault = Fault::new(Code::BrowserCrashed, "The browser is gone.", "Navigate again.");
+                self.registry.browser_lost(SessionId(*id), &fault);
+            }
             Op::CloseEverything => self.registry.close_everything(),
             Op::RemoveTab(id, tab) => self.registry.remove_tab(SessionId(*id), TabId(*tab)),
             Op::TabAt(id, tab, url) => self.registry.tab_at(SessionId(*id), TabId(*tab), ["about:blank", "data:,"][usize::from(*url)]),

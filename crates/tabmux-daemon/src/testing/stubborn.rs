@@ -33,6 +33,7 @@ pub(crate) struct Stubborn {
 struct Shared {
     opening: Mutex<VecDeque<Mood>>,
     closing: Mutex<VecDeque<Mood>>,
+    adopting: Mutex<VecDeque<Mood>>,
     gate: Semaphore,
     asked: AtomicUsize,
     open: AtomicUsize,
@@ -49,6 +50,7 @@ impl Stubborn {
         let shared = Shared {
             opening: Mutex::default(),
             closing: Mutex::default(),
+            adopting: Mutex::default(),
             gate: Semaphore::new(0),
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
@@ -63,6 +65,10 @@ impl Stubborn {
 
     pub(crate) fn closes(&self, moods: &[Mood]) {
         self.shared.closing.lock().unwrap().extend(moods);
+    }
+
+    pub(crate) fn adopts(&self, moods: &[Mood]) {
+        self.shared.adopting.lock().unwrap().extend(moods);
     }
 
     pub(crate) fn closes_left(&self) -> usize {
@@ -124,6 +130,7 @@ impl Browser for Stubborn {
     }
 
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+        self.shared.feel(&self.shared.adopting).await?;
         let Adopted { context, pages } = self.fake.adopt_context(context, pages).await?;
         Ok(Adopted { context: Arc::new(StubbornContext { inner: context, shared: Arc::clone(&self.shared) }), pages })
     }

@@ -191,6 +191,7 @@ impl FakePage {
                 if let Some(browser) = self.context.upgrade().and_then(|context| context.browser.upgrade()) {
                     browser.die();
                 }
+                return Err(browser_gone());
             }
         }
         Ok(Value::Null)

@@ -123,3 +123,29 @@ fn a_session_is_taken_back_only_while_nothing_is_or_waits_in_it() {
     world.registry.check_invariants();
     assert_eq!(world.effects(), [close(id, Ended::Undone)]);
 }
+
+#[test]
+fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let (lost, other) = (world.open(me, "lost"), world.open(me, "other"));
+    let tab = world.registry.add_tab(lost, "page".into(), "http://a.test/".into()).unwrap();
+    let kept = world.registry.add_tab(other, "page".into(), String::new()).unwrap();
+    let number = world.session(lost).tabs[&tab].number;
+    world.set_current(by(me), "lost").unwrap();
+    let call = world.admit(by(me), None).unwrap();
+    world.effects();
+    let why = Fault::new(Code::BrowserCrashed, "The browser is gone.", "Navigate again.");
+    world.registry.browser_lost(lost, &why);
+    world.registry.check_invariants();
+    assert_eq!(world.effects(), [Effect::EndCall { call: call.call, fault: why.clone() }], "the session is not closed");
+    let session = world.session(lost);
+    assert_eq!((session.phase, session.context.as_deref(), session.current_tab, session.tabs.len()), (Phase::Reserved, None, None, 0));
+    assert_eq!((world.registry.tab_numbered(number), world.registry.current(by(me))), (None, Some(lost)));
+    assert!(world.session(other).tabs.contains_key(&kept), "others notice nothing");
+    assert_ne!(world.registry.add_tab(lost, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
+    world.close(by(me), Some("lost")).unwrap();
+    world.effects();
+    world.registry.browser_lost(lost, &why);
+    assert_eq!((world.effects(), world.session(lost).phase), (vec![], Phase::Closing), "what is being closed stays so");
+}

@@ -220,3 +220,16 @@ fn a_session_has_a_bounded_number_of_tabs() {
     world.registry.remove_tab(session, TabId(1));
     assert_eq!(world.registry.add_tab(session, "page".into(), String::new()), Ok(TabId(201)));
 }
+
+/// S4.23
+#[test]
+fn a_popup_gets_its_own_id_and_leaves_the_current_tab_current() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let first = world.registry.add_popup(id, "alone".into(), String::new()).unwrap();
+    assert_eq!(world.session(id).current_tab, Some(first), "the only tab is current");
+    let popup = world.registry.add_popup(id, "popup".into(), "http://a.test/".into()).unwrap();
+    assert_eq!((world.session(id).current_tab, world.session(id).tabs[&popup].url.as_str()), (Some(first), "http://a.test/"));
+    world.registry.check_invariants();
+}

@@ -1,6 +1,6 @@
 //! The reference's calls, tabs and viewers.
 
-use tabmux_core::{Code, Identity};
+use tabmux_core::{Code, Identity, Phase};
 
 use super::{Answer, Call, DONE, Model, Place};
 use crate::op::{Lane, Named, Target, Who};
@@ -80,6 +80,29 @@ impl Model {
             false if tab < session.next_tab => Err(Code::TabGone),
             false => Err(Code::TabNotFound),
         }
+    }
+
+    pub(super) fn add_popup(&mut self, id: u32) -> Answer {
+        let current = self.open(id).and_then(|session| session.current_tab);
+        let added = self.add_tab(id)?;
+        let session = self.open_mut(id).expect("a tab was added");
+        session.current_tab = current.or(session.current_tab);
+        Ok(added)
+    }
+
+    /// Its calls end and its tabs are gone; the session stays, and stays current where it was.
+    pub(super) fn browser_lost(&mut self, id: u32) -> Answer {
+        if self.open(id).is_none() {
+            return DONE;
+        }
+        for call in self.calls.iter().filter(|(_, call)| call.session == id).map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.end_call(call, Code::BrowserCrashed);
+        }
+        let session = self.open_mut(id).expect("it is open");
+        session.phase = Phase::Reserved;
+        session.tabs.clear();
+        session.current_tab = None;
+        DONE
     }
 
     pub(super) fn add_tab(&mut self, id: u32) -> Answer {

@@ -3,7 +3,6 @@
 use serde_json::json;
 use tabmux_core::{Code, Identity, Link};
 
-use crate::settings::BrowserChoice;
 use crate::testing::{House, eventually};
 
 /// S0.4, S0.15
@@ -144,19 +143,6 @@ async fn a_nobody_has_the_uuid_only_and_lists_nothing() {
     assert!(list.text.contains("cannot be told apart"), "{}", list.text);
     other.ok("close_session", json!({"sessionId": uuid})).await;
     assert_eq!(house.sessions(), 1);
-}
-
-#[tokio::test]
-async fn a_browser_other_than_the_fake_one_is_unsupported_and_takes_no_seat() {
-    let house = House::with(|settings| settings.browser = BrowserChoice::Named(None));
-    let agent = house.agent("a");
-    for (tool, args) in [("start_browser", json!({})), ("navigate", json!({"url": "http://a.test/"}))] {
-        let fault = agent.fault(tool, args).await;
-        assert_eq!(fault.code, Code::Unsupported);
-        assert!(fault.hint.contains("TABMUX_BROWSER=fake"), "{fault}");
-    }
-    assert_eq!(house.sessions(), 0);
-    assert_eq!(agent.ok("list_sessions", json!({})).await.structured.unwrap()["sessions"], json!([]));
 }
 
 /// S0.21: what an agent leaves behind ends without anybody's doing.

@@ -1,0 +1,111 @@
+//! What becomes of sessions when the browser ends, and of the pages that pages open.
+
+use serde_json::json;
+use tabmux_core::Code;
+
+use crate::settings::BrowserChoice;
+use crate::testing::{House, Mood, eventually};
+
+/// The contract: running calls end, each session's next call says it once, then the name starts afresh.
+#[tokio::test]
+async fn a_lost_browser_is_said_once_by_each_session_which_then_starts_afresh() {
+    let house = House::new();
+    let (one, other) = (house.agent("a"), house.agent("b"));
+    for (agent, name) in [(&one, "x"), (&other, "y")] {
+        agent.ok("start_browser", json!({"sessionId": name, "navigationUrl": "http://a.test/"})).await;
+    }
+    let running = one.begin("evaluate", json!({"script": "hang()"})).await;
+    let waiting = one.begin("evaluate", json!({"script": "1"})).await;
+    assert_eq!(other.code("evaluate", json!({"script": "endBrowser()"})).await, Code::BrowserCrashed);
+    for call in [running, waiting] {
+        assert_eq!(call.await.unwrap().unwrap_err().code, Code::BrowserCrashed);
+    }
+    for (agent, name) in [(&one, "x"), (&other, "y")] {
+        let fault = agent.fault("evaluate", json!({"sessionId": name, "script": "1"})).await;
+        assert_eq!((fault.code, fault.message.as_str()), (Code::BrowserCrashed, "The browser is gone: it ended."));
+        assert!(agent.ok("list_pages", json!({})).await.structured.unwrap()["pages"].as_array().unwrap().is_empty());
+        let said = agent.ok("navigate", json!({"sessionId": name, "url": "http://b.test/"})).await;
+        assert_eq!((&said.result["tabId"], said.text.as_str()), (&json!("t2"), "Navigated to http://b.test/ — \"Fake page at b.test/\"."));
+    }
+}
+
+#[tokio::test]
+async fn news_of_a_lost_browser_are_forgotten_with_it() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    let session = house.session();
+    // By itself, so that no reply takes the news along.
+    session.page(tabmux_core::TabId(1)).unwrap().evaluate("window.open('http://b.test/')").await.unwrap();
+    eventually("the popup is news", || session.waiting().1 == 1).await;
+    session.page(tabmux_core::TabId(1)).unwrap().evaluate("endBrowser()").await.unwrap_err();
+    eventually("its tabs are gone", || session.page(tabmux_core::TabId(1)).is_none()).await;
+    assert_eq!(session.waiting().1, 0);
+}
+
+/// What a former daemon left went with its browser: said once, and the session starts afresh.
+#[tokio::test]
+async fn a_browser_that_did_not_survive_the_restart_is_said_once() {
+    let (house, browser) = House::stubborn();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x"})).await;
+    browser.adopts(&[Mood::Fail]);
+    let next = house.killed_and_started_beside(&browser).await;
+    let agent = next.agent("a");
+    assert_eq!(agent.code("evaluate", json!({"script": "1"})).await, Code::BrowserCrashed);
+    let said = agent.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
+    assert_eq!(said.result["tabId"], "t2");
+}
+
+/// S4.23
+#[tokio::test]
+async fn a_page_that_a_page_opens_is_a_tab_of_its_session_and_no_other() {
+    let house = House::new();
+    let (agent, other) = (house.agent("a"), house.agent("b"));
+    for agent in [&agent, &other] {
+        agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    }
+    let opened = agent.ok("evaluate", json!({"script": "window.open('http://popup.test/')"})).await;
+    let pages = async |agent: &crate::testing::Agent| {
+        let listed = agent.ok("list_pages", json!({})).await;
+        (listed.text, listed.structured.unwrap()["pages"].as_array().unwrap().len())
+    };
+    // The popup joins by itself, at once or a moment later.
+    let session = house.hub.handle(house.hub.look(|registry| registry.list_all()[0].session.id)).unwrap();
+    eventually("the popup joins", || session.page(tabmux_core::TabId(2)).is_some()).await;
+    let (text, count) = pages(&agent).await;
+    let said = format!("{}\n{text}", opened.text);
+    assert!(count == 2 && said.contains("A page opened tab t2; select_page goes there."), "{said}");
+    assert!(agent.ok("evaluate", json!({"script": "location.href"})).await.text.contains("http://a.test/"), "the current tab stays");
+    agent.ok("select_page", json!({"tabId": "t2"})).await;
+    assert!(agent.ok("evaluate", json!({"script": "location.href"})).await.text.contains("http://popup.test/"));
+    assert_eq!(pages(&other).await.1, 1);
+}
+
+#[tokio::test]
+async fn a_popup_beyond_the_bound_of_tabs_is_closed_again() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    while agent.call("new_page", json!({})).await.is_ok() {}
+    let tabs = || house.hub.look(|registry| registry.list_all()[0].session.tabs.len());
+    let full = tabs();
+    agent.ok("evaluate", json!({"script": "window.open('http://popup.test/')"})).await;
+    agent.ok("close_page", json!({"pageIdx": 0})).await;
+    agent.ok("evaluate", json!({"script": "window.open('http://second.test/')"})).await;
+    eventually("the second popup joins", || tabs() == full).await;
+    let listed = agent.ok("list_pages", json!({})).await.structured.unwrap();
+    let urls: Vec<_> = listed["pages"].as_array().unwrap().iter().map(|page| page["url"].as_str().unwrap().to_owned()).collect();
+    assert!(urls.contains(&"http://second.test/".to_owned()) && !urls.contains(&"http://popup.test/".to_owned()), "{urls:?}");
+}
+
+#[tokio::test]
+async fn a_browser_that_is_not_there_takes_no_seat_and_says_what_to_do() {
+    let house = House::with(|settings| settings.browser = BrowserChoice::Named(Some("/nowhere/chromium".into())));
+    let agent = house.agent("a");
+    for (tool, args) in [("start_browser", json!({})), ("navigate", json!({"url": "http://a.test/"}))] {
+        let fault = agent.fault(tool, args).await;
+        assert_eq!(fault.code, Code::BrowserNotFound);
+        assert!(fault.message.contains("/nowhere/chromium") && fault.hint.contains("TABMUX_BROWSER"), "{fault}");
+    }
+    assert_eq!(house.sessions(), 0);
+}
