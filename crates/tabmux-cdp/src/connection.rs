@@ -6,6 +6,8 @@
 mod sessions;
 mod shared;
 mod tap;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::sync::Arc;

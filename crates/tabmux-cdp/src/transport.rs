@@ -11,7 +11,7 @@ use futures::Sink;
 use futures::stream::BoxStream;
 
 /// As long as Chromium's own limit for what it takes over a WebSocket; a longer frame ends the connection.
-pub(crate) const MAX_FRAME: usize = 256 << 20;
+const MAX_FRAME: usize = 256 << 20;
 
 pub(crate) type Incoming = BoxStream<'static, io::Result<Bytes>>;
 pub(crate) type Outgoing = Pin<Box<dyn Sink<String, Error = io::Error> + Send>>;

@@ -23,12 +23,12 @@ pub(super) struct Sessions {
     begun: u64,
 }
 
-enum Session {
+pub(super) enum Session {
     Heard(Arc<dyn Listener>),
     Unheard(Backlog),
 }
 
-struct Backlog {
+pub(super) struct Backlog {
     begun: u64,
     bytes: usize,
     frames: Vec<Bytes>,
@@ -44,7 +44,8 @@ pub(super) enum Fate {
 pub(super) enum Welcome {
     /// Hear these first, then ask again.
     Backlog(Vec<Bytes>),
-    Listening,
+    /// In place of whoever listened before, to be dropped outside the lock.
+    Listening(Option<Session>),
     Departed,
 }
 
@@ -74,8 +75,7 @@ impl Sessions {
             backlog.bytes = 0;
             return Welcome::Backlog(mem::take(&mut backlog.frames));
         }
-        self.known.insert(session.to_owned(), Session::Heard(listener.clone()));
-        Welcome::Listening
+        Welcome::Listening(self.known.insert(session.to_owned(), Session::Heard(listener.clone())))
     }
 
     pub(super) fn forget(&mut self, session: &str) -> Option<Arc<dyn Listener>> {

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
@@ -18,13 +19,16 @@ use super::sessions::{Fate, Sessions, Welcome};
 use super::{Counts, Listener, Tap};
 use crate::protocol::target::DetachedFromTarget;
 use crate::protocol::{Command, Event};
-use crate::transport::{Incoming, MAX_FRAME, Outgoing};
+use crate::transport::{Incoming, Outgoing};
 use crate::wire::{self, Head};
 use crate::{CdpError, Result};
 
 const MAX_PENDING: usize = 10_000;
 /// More than may be pending, because a forgotten call's frame stays in the queue.
 const MAX_QUEUED: usize = 2 * MAX_PENDING;
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// How long the reader may go on after the writer failed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Such a reply is decoded off the runtime's own threads.
 const LARGE: usize = 2 << 20;
 
@@ -102,7 +106,7 @@ impl Shared {
         let asked = Asked { shared: self.clone(), id, reply };
         let frame = wire::encode(id, session, command);
         let size = frame.len();
-        if self.queued_bytes.fetch_add(size, Relaxed) + size > MAX_FRAME {
+        if self.queued_bytes.fetch_add(size, Relaxed) + size > MAX_QUEUED_BYTES {
             self.queued_bytes.fetch_sub(size, Relaxed);
             return Err(busy);
         }
@@ -131,7 +135,7 @@ impl Shared {
             match welcome {
                 // The reader keeps what comes meanwhile, so the order stays.
                 Welcome::Backlog(frames) => frames.iter().for_each(|frame| self.hear(&**listener, frame)),
-                Welcome::Listening => return,
+                Welcome::Listening(before) => return drop(before),
                 Welcome::Departed => return gone(&**listener, &CdpError::SessionGone),
             }
         }
@@ -181,6 +185,11 @@ impl Shared {
 
     pub(super) fn tap(&self, capacity: usize) -> Tap {
         self.tap.get_or_init(|| Tap::new(capacity)).clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_next_id(&self, id: i32) {
+        self.state().next_id = id;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -297,6 +306,7 @@ pub(super) async fn read(shared: Arc<Shared>, mut incoming: Incoming) {
         }
     };
     tokio::select! {
+        biased;
         _ = shared.ended() => {}
         why = reading => shared.end(&why),
     }
@@ -318,8 +328,13 @@ pub(super) async fn write(shared: Arc<Shared>, mut outgoing: Outgoing, mut queue
         std::io::Result::Ok(())
     };
     tokio::select! {
+        biased;
         _ = shared.ended() => {}
-        Err(error) = writing => shared.end(&format!("the connection to the browser broke: {error}")),
+        Err(error) = writing => {
+            // What the browser said before it closed is still to be read; the reader then ends the connection.
+            let _ = tokio::time::timeout(LAST_WORDS, shared.ended()).await;
+            shared.end(&format!("the connection to the browser broke: {error}"));
+        }
     }
 }
 

@@ -95,6 +95,10 @@ impl Encoder<String> for NulFrames {
     type Error = io::Error;
 
     fn encode(&mut self, frame: String, buffer: &mut BytesMut) -> io::Result<()> {
+        if buffer.is_empty() {
+            // Lets go of what a large frame needed.
+            *buffer = BytesMut::new();
+        }
         buffer.reserve(frame.len() + 1);
         buffer.put_slice(frame.as_bytes());
         buffer.put_u8(0);
