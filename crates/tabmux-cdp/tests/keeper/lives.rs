@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files};
+use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, proportional_kb};
+use serde_json::json;
 use tabmux_cdp::keeper::{self, End, Exit, claim, keepers, launch};
 use tabmux_cdp::launch::{Holder, LaunchError, Profile};
 use tokio::time::timeout;
@@ -225,4 +226,32 @@ async fn a_named_profile_stays_and_says_who_holds_it() {
     assert!(profile.join("Default").is_dir(), "a named profile is the user's");
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
     launch(&stage.home, &named).await.unwrap().claim.end().await.unwrap();
+}
+
+/// One runs beside every browser, so it must cost next to nothing.
+#[tokio::test]
+async fn a_keeper_is_tiny_and_has_one_thread() {
+    let stage = Stage::new(GRACE);
+    let kept = launch(&stage.home, &headless()).await.unwrap();
+    let keeper = kept.claim.about.keeper_pid;
+    let (memory, threads) = (proportional_kb(keeper), std::fs::read_dir(format!("/proc/{keeper}/task")).unwrap().count());
+    println!("keeper: {memory} kB");
+    assert!(memory < 4096 && threads == 1, "{memory} kB, {threads} threads");
+    kept.claim.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_browser_begins_without_a_page_and_makes_pages_in_a_context_when_asked() {
+    for browser in [headless(), full()] {
+        let stage = Stage::new(GRACE);
+        let (pipe, claim) = launch(&stage.home, &browser).await.unwrap().into_parts();
+        let mut wire = Wire::new(pipe);
+        let targets = wire.result(1, "Target.getTargets", &json!({})).await;
+        let pages = targets["targetInfos"].as_array().unwrap().iter().filter(|target| target["type"] == "page");
+        assert_eq!(pages.count(), 0, "{targets}");
+        let context = wire.result(2, "Target.createBrowserContext", &json!({})).await["browserContextId"].take();
+        let target = wire.result(3, "Target.createTarget", &json!({"url": "about:blank", "browserContextId": context})).await;
+        assert!(target["targetId"].is_string());
+        claim.end().await.unwrap();
+    }
 }
