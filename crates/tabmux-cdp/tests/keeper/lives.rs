@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 const GRACE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// C6
 #[tokio::test]
 async fn a_launched_browser_answers_and_its_end_leaves_nothing() {
     let stage = Stage::new(GRACE);
@@ -104,6 +103,21 @@ async fn an_adopted_browser_that_is_killed_is_noticed_and_its_files_go() {
 }
 
 #[tokio::test]
+async fn keeper_and_browser_killed_together_leave_nothing_once_the_keeper_is_replaced() {
+    let stage = Stage::new(GRACE);
+    let mut kept = launch(&stage.home, &headless()).await.unwrap();
+    let (keeper, browser) = (Family::of(kept.claim.about.keeper_pid), Family::of(kept.claim.about.browser_pid));
+    keeper.kill();
+    browser.kill();
+    assert_eq!(timeout(SOON, kept.claim.ended()).await.unwrap(), End::KeeperGone);
+    kept.claim.replace_keeper(&stage.home).await.unwrap();
+    assert!(matches!(timeout(SOON, kept.claim.ended()).await.unwrap(), End::BrowserExited { .. }));
+    kept.claim.end().await.unwrap();
+    browser.gone_within(Duration::from_secs(1));
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[tokio::test]
 async fn a_browser_without_keeper_and_daemon_ends_by_itself_and_the_next_start_sweeps() {
     let stage = Stage::new(GRACE);
     let kept = launch(&stage.home, &headless()).await.unwrap();
@@ -129,7 +143,6 @@ async fn an_end_without_a_keeper_ends_the_browser_all_the_same() {
     browser.gone_within(Duration::from_secs(2));
 }
 
-/// C1
 #[tokio::test]
 async fn a_browser_that_nobody_claims_is_ended_after_the_grace_time() {
     let stage = Stage::new(Some(Duration::from_millis(300)));
@@ -140,7 +153,6 @@ async fn a_browser_that_nobody_claims_is_ended_after_the_grace_time() {
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
-/// C1
 #[tokio::test]
 async fn a_claim_in_time_stops_the_grace_clock_and_none_means_forever() {
     let stage = Stage::new(Some(Duration::from_secs(2)));
@@ -251,7 +263,8 @@ async fn a_browser_begins_without_a_page_and_makes_pages_in_a_context_when_asked
         assert_eq!(pages.count(), 0, "{targets}");
         let context = wire.result(2, "Target.createBrowserContext", &json!({})).await["browserContextId"].take();
         let target = wire.result(3, "Target.createTarget", &json!({"url": "about:blank", "browserContextId": context})).await;
-        assert!(target["targetId"].is_string());
+        wire.result(4, "Target.closeTarget", &target).await;
+        assert!(wire.answers(5).await, "it stays without a page, too");
         claim.end().await.unwrap();
     }
 }
