@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, proportional_kb};
+use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, proportional_kb, session_of};
 use serde_json::json;
 use tabmux_cdp::keeper::{self, End, Exit, claim, keepers, launch};
 use tabmux_cdp::launch::{Holder, LaunchError, Profile};
@@ -195,13 +195,14 @@ async fn two_launches_at_once_are_independent() {
 
 /// The daemon's lock must not outlive it in a child.
 #[tokio::test]
-async fn neither_keeper_nor_browser_inherits_what_the_daemon_has_open() {
+async fn neither_keeper_nor_browser_inherits_what_the_daemon_has_open_or_its_terminal() {
     let stage = Stage::new(GRACE);
     let path = stage.path("daemon.lock");
     let _lock = File::create(&path).unwrap();
     let kept = launch(&stage.home, &headless()).await.unwrap();
     for pid in [kept.claim.about.keeper_pid, kept.claim.about.browser_pid] {
         assert!(!open_files(pid).contains(&path));
+        assert_eq!(session_of(pid), kept.claim.about.keeper_pid);
     }
     kept.claim.end().await.unwrap();
 }

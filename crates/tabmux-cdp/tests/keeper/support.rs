@@ -180,6 +180,10 @@ pub(crate) fn proportional_kb(pid: u32) -> u64 {
     line.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
+pub(crate) fn session_of(pid: u32) -> u32 {
+    rustix::process::getsid(Some(raw(pid))).unwrap().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// What a process has open.
 pub(crate) fn open_files(pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir(Path::new("/proc").join(pid.to_string()).join("fd")).unwrap();
