@@ -58,7 +58,7 @@ pub struct Places {
 }
 
 /// Known places below the root, best first. Distributions keep the real binary here and a shell wrapper in `/usr/bin`.
-const LINUX: [(Kind, &str); 14] = [
+const LINUX: [(Kind, &str); 13] = [
     (Kind::HeadlessShell, "usr/lib/chromium/chromium-headless-shell"),
     (Kind::HeadlessShell, "usr/lib/chromium/headless_shell"),
     (Kind::HeadlessShell, "usr/lib64/chromium-browser/headless_shell"),
@@ -72,7 +72,6 @@ const LINUX: [(Kind, &str); 14] = [
     (Kind::Edge, "opt/microsoft/msedge/msedge"),
     (Kind::Edge, "opt/microsoft/msedge-beta/msedge"),
     (Kind::Edge, "opt/microsoft/msedge-dev/msedge"),
-    (Kind::Chromium, "snap/chromium/current/usr/lib/chromium-browser/chrome"),
 ];
 
 /// Below the root and below the home directory.
@@ -179,6 +178,10 @@ fn kind_of(path: &Path) -> Kind {
 fn behind_wrapper(path: &Path) -> PathBuf {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (Some(directory), Some(name)) = (real.parent(), real.file_name()) else { return real };
+    // Every snap is a link to one program, which goes by the link's name.
+    if name == "snap" {
+        return path.to_owned();
+    }
     if !is_script(&real) {
         return real;
     }

@@ -65,7 +65,7 @@ pub struct Surroundings {
 
 /// Each costs renderers, downloads or network of its own that no agent asked for. The first five alone save 30 MB a
 /// context (FACTS.md §1).
-const FEATURES_OFF: [&str; 9] = [
+const FEATURES_OFF: [&str; 8] = [
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxFullPopup",
@@ -74,7 +74,6 @@ const FEATURES_OFF: [&str; 9] = [
     "Translate",
     "MediaRouter",
     "OptimizationHints",
-    "AcceptCHFrame",
 ];
 
 const LEAN: [&str; 20] = [

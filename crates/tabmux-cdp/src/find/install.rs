@@ -4,6 +4,10 @@ use std::fs;
 
 use super::{Os, Places, Want};
 
+/// Ubuntu's own Chromium is a snap, which may not see our directories.
+const UBUNTU: &str = "wget https://dl.google.com/linux/direct/google-chrome-stable_current_amd64.deb && \
+                      sudo apt install ./google-chrome-stable_current_amd64.deb";
+
 /// One command that installs a browser here.
 pub(super) fn advice(places: &Places, want: Want) -> String {
     if places.os == Os::Mac {
@@ -12,7 +16,7 @@ pub(super) fn advice(places: &Places, want: Want) -> String {
     let release = ["etc/os-release", "usr/lib/os-release"].iter().find_map(|path| fs::read_to_string(places.root.join(path)).ok());
     for id in release.as_deref().map(ids).unwrap_or_default() {
         let command = match (id.as_str(), want) {
-            ("ubuntu", _) => "sudo apt install chromium-browser",
+            ("ubuntu", _) => UBUNTU,
             ("debian", Want::Plain) => "sudo apt install chromium chromium-headless-shell",
             ("debian", Want::Full) => "sudo apt install chromium",
             ("fedora", Want::Plain) => "sudo dnf install chromium chromium-headless",

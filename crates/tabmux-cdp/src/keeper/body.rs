@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use super::group::{Group, gone_by, timespec};
 use super::handover::{self, END, Handles, Inbox, Order, SETTLED, Word};
-use super::nest::Nest;
+use super::nest::{Nest, draft};
 use super::spawn::{Spawned, Tail, spawn};
 use super::{About, Exit};
 use crate::launch::{Launch, LaunchError};
@@ -271,7 +271,7 @@ fn read_order(stream: &UnixStream, inbox: &mut Inbox) -> io::Result<Order> {
 
 /// Listens under a name that appears only once it is private and answers.
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    let draft = path.with_extension(format!("{}", std::process::id()));
+    let draft = draft(path);
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft)?;
     let ready = fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))

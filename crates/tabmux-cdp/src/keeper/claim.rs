@@ -18,7 +18,7 @@ use super::group::gone_by;
 use super::handover::{self, END, Handles, Inbox, Order, SETTLED, Word};
 use super::nest::sweep_one;
 use super::{About, End, KeeperHome, Kept, Pipe};
-use crate::launch::{Launch, LaunchError, holder};
+use crate::launch::{Launch, LaunchError, Profile, holder};
 
 /// The right to a browser, for as long as it is not dropped. It holds duplicates of all that keeps the browser, so that
 /// it can be given to a new keeper.
@@ -54,12 +54,14 @@ const EXIT_PROFILE_IN_USE: i32 = 21;
 
 /// Starts a keeper and its browser, and returns once the browser answers.
 pub async fn launch(home: &KeeperHome, launch: &Launch) -> Result<Kept, LaunchError> {
-    let order = Order::Launch {
-        launch: launch.clone(),
-        runtime_dir: home.runtime_dir.clone(),
-        profiles_dir: home.profiles_dir.clone(),
-        grace_ms: grace_ms(home),
-    };
+    // A keeper leaves the directory it was started in.
+    let absolute = |path: &Path| std::path::absolute(path).map_err(LaunchError::system("A path cannot be resolved"));
+    let mut launch = launch.clone();
+    if let Profile::Named(profile) = &mut launch.profile {
+        *profile = absolute(profile)?;
+    }
+    let (runtime_dir, profiles_dir) = (absolute(&home.runtime_dir)?, absolute(&home.profiles_dir)?);
+    let order = Order::Launch { launch, runtime_dir, profiles_dir, grace_ms: grace_ms(home) };
     let mut claim = Claim::taken(start_keeper(home, &order, None).await?).await?;
     let pipe = claim.handles.pipe().map_err(LaunchError::system("The pipe cannot be shared"))?;
     if let Err(error) = claim.first_answer(&pipe).await {

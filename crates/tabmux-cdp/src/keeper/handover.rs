@@ -1,5 +1,7 @@
 //! What crosses the keeper's socket: lines of JSON, and with some of them descriptors. Small enough to fit any socket
 //! buffer, so a keeper never waits to write one.
+//!
+//! A newer daemon claims what an older keeper keeps: fields may be added with `#[serde(default)]`, and none may go.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

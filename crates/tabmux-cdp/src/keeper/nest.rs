@@ -109,7 +109,7 @@ pub(super) fn sweep_one(runtime_dir: &Path, profiles_dir: &Path, id: &str) -> Op
 fn remove(dir: &Path, socket: &Path, lock: &Path) {
     let gone = |result: io::Result<()>| result.is_ok() || result.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     // What cannot be removed keeps its lock, and with it the chance to be swept later.
-    if gone(fs::remove_dir_all(dir)) && gone(fs::remove_file(socket)) {
+    if gone(fs::remove_dir_all(dir)) && gone(fs::remove_file(draft(socket))) && gone(fs::remove_file(socket)) {
         let _ = fs::remove_file(lock);
     }
 }
@@ -120,6 +120,11 @@ fn lock_path(profiles_dir: &Path, id: &str) -> PathBuf {
 
 fn socket_path(runtime_dir: &Path, id: &str) -> PathBuf {
     runtime_dir.join(format!("{SOCKET_PREFIX}{id}{SOCKET_SUFFIX}"))
+}
+
+/// The name of a socket that does not listen yet.
+pub(super) fn draft(socket: &Path) -> PathBuf {
+    socket.with_extension("draft")
 }
 
 fn private_directory(path: &Path) -> io::Result<()> {
@@ -142,7 +147,9 @@ mod tests {
         let dead = Nest::make(runtime.path(), profiles.path()).unwrap();
         let inherited = dead.lock().unwrap();
         fs::write(dead.fresh_profile().join("Cookies"), "x").unwrap();
-        fs::write(&dead.socket, "").unwrap();
+        for left in [dead.socket.clone(), draft(&dead.socket)] {
+            fs::write(left, "").unwrap();
+        }
         let gone = dead.dir.clone();
         drop(dead);
         assert!(sweep(runtime.path(), profiles.path()).is_empty(), "its browser lives");

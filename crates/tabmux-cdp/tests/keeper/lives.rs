@@ -4,14 +4,14 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files};
+use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, proportional_kb, session_of};
+use serde_json::json;
 use tabmux_cdp::keeper::{self, End, Exit, claim, keepers, launch};
 use tabmux_cdp::launch::{Holder, LaunchError, Profile};
 use tokio::time::timeout;
 
 const GRACE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// C6
 #[tokio::test]
 async fn a_launched_browser_answers_and_its_end_leaves_nothing() {
     let stage = Stage::new(GRACE);
@@ -103,6 +103,21 @@ async fn an_adopted_browser_that_is_killed_is_noticed_and_its_files_go() {
 }
 
 #[tokio::test]
+async fn keeper_and_browser_killed_together_leave_nothing_once_the_keeper_is_replaced() {
+    let stage = Stage::new(GRACE);
+    let mut kept = launch(&stage.home, &headless()).await.unwrap();
+    let (keeper, browser) = (Family::of(kept.claim.about.keeper_pid), Family::of(kept.claim.about.browser_pid));
+    keeper.kill();
+    browser.kill();
+    assert_eq!(timeout(SOON, kept.claim.ended()).await.unwrap(), End::KeeperGone);
+    kept.claim.replace_keeper(&stage.home).await.unwrap();
+    assert!(matches!(timeout(SOON, kept.claim.ended()).await.unwrap(), End::BrowserExited { .. }));
+    kept.claim.end().await.unwrap();
+    browser.gone_within(Duration::from_secs(1));
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+#[tokio::test]
 async fn a_browser_without_keeper_and_daemon_ends_by_itself_and_the_next_start_sweeps() {
     let stage = Stage::new(GRACE);
     let kept = launch(&stage.home, &headless()).await.unwrap();
@@ -128,7 +143,6 @@ async fn an_end_without_a_keeper_ends_the_browser_all_the_same() {
     browser.gone_within(Duration::from_secs(2));
 }
 
-/// C1
 #[tokio::test]
 async fn a_browser_that_nobody_claims_is_ended_after_the_grace_time() {
     let stage = Stage::new(Some(Duration::from_millis(300)));
@@ -139,7 +153,6 @@ async fn a_browser_that_nobody_claims_is_ended_after_the_grace_time() {
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
-/// C1
 #[tokio::test]
 async fn a_claim_in_time_stops_the_grace_clock_and_none_means_forever() {
     let stage = Stage::new(Some(Duration::from_secs(2)));
@@ -182,13 +195,14 @@ async fn two_launches_at_once_are_independent() {
 
 /// The daemon's lock must not outlive it in a child.
 #[tokio::test]
-async fn neither_keeper_nor_browser_inherits_what_the_daemon_has_open() {
+async fn neither_keeper_nor_browser_inherits_what_the_daemon_has_open_or_its_terminal() {
     let stage = Stage::new(GRACE);
     let path = stage.path("daemon.lock");
     let _lock = File::create(&path).unwrap();
     let kept = launch(&stage.home, &headless()).await.unwrap();
     for pid in [kept.claim.about.keeper_pid, kept.claim.about.browser_pid] {
         assert!(!open_files(pid).contains(&path));
+        assert_eq!(session_of(pid), kept.claim.about.keeper_pid);
     }
     kept.claim.end().await.unwrap();
 }
@@ -225,4 +239,33 @@ async fn a_named_profile_stays_and_says_who_holds_it() {
     assert!(profile.join("Default").is_dir(), "a named profile is the user's");
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
     launch(&stage.home, &named).await.unwrap().claim.end().await.unwrap();
+}
+
+/// One runs beside every browser, so it must cost next to nothing.
+#[tokio::test]
+async fn a_keeper_is_tiny_and_has_one_thread() {
+    let stage = Stage::new(GRACE);
+    let kept = launch(&stage.home, &headless()).await.unwrap();
+    let keeper = kept.claim.about.keeper_pid;
+    let (memory, threads) = (proportional_kb(keeper), std::fs::read_dir(format!("/proc/{keeper}/task")).unwrap().count());
+    println!("keeper: {memory} kB");
+    assert!(memory < 4096 && threads == 1, "{memory} kB, {threads} threads");
+    kept.claim.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_browser_begins_without_a_page_and_makes_pages_in_a_context_when_asked() {
+    for browser in [headless(), full()] {
+        let stage = Stage::new(GRACE);
+        let (pipe, claim) = launch(&stage.home, &browser).await.unwrap().into_parts();
+        let mut wire = Wire::new(pipe);
+        let targets = wire.result(1, "Target.getTargets", &json!({})).await;
+        let pages = targets["targetInfos"].as_array().unwrap().iter().filter(|target| target["type"] == "page");
+        assert_eq!(pages.count(), 0, "{targets}");
+        let context = wire.result(2, "Target.createBrowserContext", &json!({})).await["browserContextId"].take();
+        let target = wire.result(3, "Target.createTarget", &json!({"url": "about:blank", "browserContextId": context})).await;
+        wire.result(4, "Target.closeTarget", &target).await;
+        assert!(wire.answers(5).await, "it stays without a page, too");
+        claim.end().await.unwrap();
+    }
 }

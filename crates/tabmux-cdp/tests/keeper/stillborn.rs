@@ -1,10 +1,11 @@
 //! Browsers that do not do what a browser should, played by shell scripts.
 
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use crate::support::{Family, Stage};
 use tabmux_cdp::keeper::{keepers, launch};
-use tabmux_cdp::launch::LaunchError;
+use tabmux_cdp::launch::{Holder, LaunchError, Profile};
 use tokio::time::timeout;
 
 const GRACE: Option<Duration> = Some(Duration::from_secs(60));
@@ -15,6 +16,19 @@ async fn a_browser_that_dies_at_once_is_quoted() {
     let refused = launch(&stage.home, &stage.script("echo 'No usable sandbox!' >&2; exit 3")).await.unwrap_err();
     assert_eq!(refused, LaunchError::Died { status: "exit code 3".into(), words: "No usable sandbox!".into() });
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+/// Chromium looks for itself, after we did.
+#[tokio::test]
+async fn exit_code_21_names_the_process_that_took_the_profile_meanwhile() {
+    let stage = Stage::new(GRACE);
+    let (profile, me) = (stage.path("mine"), std::process::id());
+    let mut late = stage.script(&format!("ln -s \"$(uname -n)-{me}\" {}/SingletonLock; exit 21", profile.display()));
+    late.profile = Profile::Named(profile.clone());
+    std::fs::create_dir(&profile).unwrap();
+    let _listener = UnixListener::bind(profile.join("SingletonSocket")).unwrap();
+    let refused = launch(&stage.home, &late).await.unwrap_err();
+    assert!(matches!(refused, LaunchError::ProfileHeld { holder: Holder::Process { pid, .. }, .. } if pid == me), "{refused:?}");
 }
 
 #[tokio::test]

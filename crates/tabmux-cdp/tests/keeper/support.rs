@@ -87,7 +87,11 @@ impl Wire {
     }
 
     pub(crate) async fn ask(&mut self, id: u32, method: &str) {
-        let line = format!("{{\"id\":{id},\"method\":\"{method}\"}}\0");
+        self.ask_with(id, method, &serde_json::json!({})).await;
+    }
+
+    pub(crate) async fn ask_with(&mut self, id: u32, method: &str, params: &serde_json::Value) {
+        let line = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\0");
         tokio::time::timeout(SOON, self.write.write_all(line.as_bytes())).await.unwrap().unwrap();
     }
 
@@ -105,11 +109,18 @@ impl Wire {
 
     /// Whether the browser answers this question.
     pub(crate) async fn answers(&mut self, id: u32) -> bool {
-        self.ask(id, "Browser.getVersion").await;
+        let version = self.result(id, "Browser.getVersion", &serde_json::json!({})).await;
+        version["product"].as_str().is_some_and(|product| product.contains("Chrome"))
+    }
+
+    /// The result of a command; events and older replies are passed over.
+    pub(crate) async fn result(&mut self, id: u32, method: &str, params: &serde_json::Value) -> serde_json::Value {
+        self.ask_with(id, method, params).await;
         loop {
-            let message = self.message().await;
+            let mut message = self.message().await;
             if message["id"] == id {
-                return message["result"]["product"].as_str().is_some_and(|product| product.contains("Chrome"));
+                assert!(message.get("error").is_none(), "{message}");
+                return message["result"].take();
             }
         }
     }
@@ -160,6 +171,17 @@ fn children(pid: u32) -> Vec<u32> {
 
 fn raw(pid: u32) -> Pid {
     Pid::from_raw(pid.cast_signed()).unwrap()
+}
+
+/// The memory that is a process's own share, in kB.
+pub(crate) fn proportional_kb(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+pub(crate) fn session_of(pid: u32) -> u32 {
+    rustix::process::getsid(Some(raw(pid))).unwrap().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// What a process has open.
