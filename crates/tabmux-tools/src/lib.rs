@@ -8,7 +8,9 @@ mod arguments;
 mod costs;
 mod desk;
 pub mod docs;
+mod file;
 mod pages;
+mod picture;
 mod reply;
 mod table;
 #[cfg(test)]

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::Page;
+use tabmux_driver::{Context, Page};
 
 #[async_trait]
 pub trait Pages: Send + Sync {
     /// The page the call is for: the tab it named, else the session's current one; opens one where there is none.
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
+    /// The session's own world, for what belongs to all of its pages.
+    async fn context(&self) -> Result<Arc<dyn Context>, Fault>;
     fn list(&self) -> Vec<PageView>;
     /// Opens a page and makes it current.
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;

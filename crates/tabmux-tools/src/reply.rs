@@ -36,6 +36,13 @@ impl Reply {
         Self { content: vec![Content::Text(capped(text.into()))], ..Self::default() }
     }
 
+    /// Adds a picture after the text.
+    #[must_use]
+    pub fn image(mut self, base64: String, mime: &'static str) -> Self {
+        self.content.push(Content::Image { base64, mime });
+        self
+    }
+
     /// Adds something for programs.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
@@ -82,6 +89,16 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// `312 B`, `1.2 kB`, `3.4 MB`.
+pub(crate) fn sized(bytes: u64) -> String {
+    let scaled = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", scaled(1_000)),
+        _ => format!("{} MB", scaled(1_000_000)),
+    }
+}
+
 fn capped(mut text: String) -> String {
     let whole = text.len();
     if whole > MAX_TEXT_BYTES {
@@ -101,6 +118,11 @@ mod tests {
         let fault = failed(DriverError::ScriptFailed(format!("a\u{202e}{}", "é".repeat(10_000))));
         assert!(fault.message.starts_with("The script failed: a\\u202eé"), "{fault}");
         assert!(fault.message.len() < MAX_FAULT_BYTES + 40 && fault.message.ends_with("… [20027 bytes]."), "{fault}");
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!([0, 999, 1_000, 1_290, 999_999, 3_450_000].map(sized), ["0 B", "999 B", "1.0 kB", "1.2 kB", "999.9 kB", "3.4 MB"]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::nearest;
 use crate::tools::{
-    close_all_sessions, close_page, close_session, console, evaluate, handle_dialog, list_pages, list_sessions, navigate, new_page,
-    read_text, select_page, set_current_session, start_browser,
+    close_all_sessions, close_page, close_session, console, cookies, evaluate, handle_dialog, list_pages, list_sessions, navigate, network,
+    new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser,
 };
 use crate::visible;
 use crate::{Run, Tool};
@@ -24,9 +24,13 @@ pub static TABLE: &[Tool] = &[
     select_page::TOOL,
     close_page::TOOL,
     read_text::TOOL,
+    screenshot::TOOL,
     console::TOOL,
+    network::TOOL,
     evaluate::TOOL,
     handle_dialog::TOOL,
+    cookies::TOOL,
+    pdf::TOOL,
 ];
 
 pub fn find(name: &str) -> Option<&'static Tool> {
@@ -127,7 +131,7 @@ mod tests {
     #[test]
     fn only_tools_that_change_nothing_may_be_sent_twice() {
         let reads: Vec<_> = TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name).collect();
-        assert_eq!(reads, ["list_sessions", "list_pages", "read_text"]);
+        assert_eq!(reads, ["list_sessions", "list_pages", "read_text", "network"]);
     }
 
     /// C8: only these make a session; `start_browser` is a desk tool and makes one always.

@@ -207,6 +207,10 @@ impl Pages for TestPages {
         Ok(self.state.lock().unwrap().pages[view.page_idx].clone())
     }
 
+    async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
+        Ok(Arc::clone(&self.context))
+    }
+
     fn list(&self) -> Vec<PageView> {
         let state = self.state.lock().unwrap();
         let view = |(page_idx, (tab, page)): (usize, &(TabId, Arc<dyn Page>))| PageView {

@@ -14,10 +14,15 @@ pub fn text(source: &str) -> String {
 
 /// Text that stands within a line, such as a URL or a title: nothing breaks the line, and a long one is cut.
 pub fn line(source: &str) -> String {
-    if source.len() <= MAX_INLINE_BYTES {
+    short(source, MAX_INLINE_BYTES)
+}
+
+/// The same, cut after fewer bytes: for one line of a list.
+pub(crate) fn short(source: &str, most_bytes: usize) -> String {
+    if source.len() <= most_bytes {
         return escaped(source, |_| true);
     }
-    let end = source.floor_char_boundary(MAX_INLINE_BYTES);
+    let end = source.floor_char_boundary(most_bytes);
     format!("{}… [{} bytes]", escaped(&source[..end], |_| true), source.len())
 }
 

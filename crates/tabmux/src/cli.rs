@@ -231,9 +231,17 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Take a picture of the page (not in this version yet)
+    /// Take a picture of the page
     Screenshot {
-        file: Option<std::path::PathBuf>,
+        /// Where to; its ending says the format (.png, .jpg)
+        #[arg(default_value = "screenshot.png")]
+        file: String,
+        /// All of the page, however long
+        #[arg(long, conflicts_with = "selector")]
+        full_page: bool,
+        /// Only the first element that matches
+        #[arg(long, value_name = "CSS")]
+        selector: Option<String>,
         #[command(flatten)]
         at: At,
     },

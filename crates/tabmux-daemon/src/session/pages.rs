@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
-use tabmux_driver::Page;
+use tabmux_driver::{Context, Page};
 use tabmux_tools::{PageRef, PageView, Pages};
 
 use super::world::{Turn, World, dialog_fault};
@@ -92,6 +92,10 @@ impl Pages for CallPages {
             Some(dialog) if self.turn == Turn::Queue => Err(dialog_fault(&dialog)),
             _ => Ok((tab, page)),
         }
+    }
+
+    async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
+        self.world.open().await
     }
 
     fn list(&self) -> Vec<PageView> {

@@ -12,7 +12,11 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("select_page", 99),
     ("close_page", 98),
     ("read_text", 78),
+    ("screenshot", 154),
     ("console", 79),
+    ("network", 122),
     ("evaluate", 99),
     ("handle_dialog", 111),
+    ("cookies", 158),
+    ("pdf", 113),
 ];

@@ -1,23 +1,23 @@
 //! `tabmux call` and its short forms: one tool call, one result on standard output.
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault};
 use tabmux_wire::control::Ask;
 
 use crate::cli::{At, Short};
 use crate::control::Control;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
 
 /// Tools that the contract names and a later version has. One that is in the table by now is called.
-const LATER: [&str; 23] = [
+const LATER: [&str; 19] = [
     "start_app_session",
     "start_session",
     "snapshot",
     "get_visible_elements",
-    "screenshot",
-    "network",
     "click_element",
     "set_value",
     "tap_element",
@@ -30,14 +30,13 @@ const LATER: [&str; 23] = [
     "upload_file",
     "wait_for",
     "execute_sequence",
-    "cookies",
     "storage",
     "emulate",
-    "pdf",
     "downloads",
 ];
 
 pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
+    let args = with_absolute_file(&tool, args, &config.env.cwd)?;
     let reply = call(config, tool, place(args, at))?;
     output::report(form, &reply, || text_of(&reply))
 }
@@ -65,10 +64,9 @@ pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
         Short::Type { text: typed, at } => ("type_text", vec![("text", text(typed))], at),
         Short::Press { key, at } => ("press_key", vec![("key", text(key))], at),
         Short::Eval { script, at } => ("evaluate", vec![("script", text(script))], at),
-        Short::Screenshot { file, at } => {
-            // The daemon's working directory is not ours.
-            let file = file.map(|file| config.env.cwd.join(file).to_string_lossy().into_owned());
-            ("screenshot", vec![("file", file.map(Value::String))], at)
+        Short::Screenshot { file, full_page, selector, at } => {
+            let full_page = full_page.then_some(Value::Bool(true));
+            ("screenshot", vec![("file", text(file)), ("fullPage", full_page), ("selector", selector.map(Value::String))], at)
         }
         Short::Wait { text: awaited, selector, url, gone, at } => {
             let wanted = [("text", awaited), ("selector", selector), ("url", url), ("gone", gone)];
@@ -77,6 +75,21 @@ pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
     };
     let args = args.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     run(config, form, tool.into(), args, at)
+}
+
+/// A file is named from where the command runs; the daemon runs elsewhere and takes absolute names only.
+fn with_absolute_file(tool: &str, mut args: Map<String, Value>, cwd: &Path) -> Outcome<Map<String, Value>> {
+    let writes = tabmux_tools::find(tool).is_some_and(|tool| tabmux_tools::schema(tool)["properties"].get("file").is_some());
+    if let Some(Value::String(file)) = args.get_mut("file").filter(|_| writes) {
+        let absolute = cwd.join(&*file).into_os_string().into_string();
+        *file = absolute.map_err(|path| {
+            Failure::usage(
+                format!("The path {} is no UTF-8.", path.display()),
+                "Run it in a directory whose path is, or name the file absolutely.",
+            )
+        })?;
+    }
+    Ok(args)
 }
 
 fn place(mut args: Map<String, Value>, at: At) -> Map<String, Value> {
@@ -116,7 +129,9 @@ fn is_session_line(part: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
     use serde_json::json;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn a_reply_reads_as_its_texts_and_pictures_are_only_named() {
@@ -131,6 +146,22 @@ mod tests {
         assert_eq!(text_of(&json!({"content": [text("3"), text(session)]})), "3");
         assert_eq!(text_of(&json!({"content": [text(session)]})), session, "a script's own result");
         assert_eq!(text_of(&json!({"content": [text(session), text("3")]})), format!("{session}\n3"));
+    }
+
+    #[test]
+    fn a_file_is_named_from_where_the_command_runs() {
+        let at = |tool: &str, file: &str| {
+            let args = Map::from_iter([("file".to_owned(), Value::from(file))]);
+            with_absolute_file(tool, args, Path::new("/work")).unwrap()["file"].clone()
+        };
+        assert_eq!(
+            [at("screenshot", "a.png"), at("pdf", "x/a.pdf"), at("pdf", "/tmp/a.pdf")],
+            ["/work/a.png", "/work/x/a.pdf", "/tmp/a.pdf"]
+        );
+        assert_eq!(at("evaluate", "a.png"), "a.png", "no file to that tool");
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"/\xff"));
+        let args = Map::from_iter([("file".to_owned(), Value::from("a.png"))]);
+        assert_eq!(with_absolute_file("screenshot", args, odd).unwrap_err().exit, Exit::WrongUsage);
     }
 
     #[test]

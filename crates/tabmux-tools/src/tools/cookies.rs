@@ -1,0 +1,222 @@
+//! Lists, sets and forgets the cookies of the session, whatever their site. What is listed can be set again as it is, but
+//! for characters nobody can see, which are written out: a site chooses its cookies, and an agent reads them.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tabmux_core::{Code, Fault};
+use tabmux_driver::Cookie;
+use url::Url;
+
+use crate::arguments::{of_page, own_schema};
+use crate::reply::{counted, failed};
+use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "cookies",
+    group: Group::State,
+    description: "List the session's cookies, or set or clear them.",
+    effect: Effect::Write,
+    own_schema: own_schema::<Cookies>,
+    run: Run::Page(&Keep),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Cookies {
+    /// {name, value, domain or url, path?, expires? (s), httpOnly?, secure?, sameSite?}
+    #[schemars(with = "Option<Vec<Map>>")]
+    set: Option<Vec<NewCookie>>,
+    /// Forget all first
+    clear: Option<bool>,
+}
+
+/// What the schema says of a cookie; its members stand in the description, which is shorter.
+#[derive(JsonSchema)]
+struct Map {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NewCookie {
+    name: String,
+    value: String,
+    domain: Option<String>,
+    url: Option<String>,
+    path: Option<String>,
+    expires: Option<f64>,
+    http_only: Option<bool>,
+    secure: Option<bool>,
+    same_site: Option<SameSite>,
+    partition_key: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum SameSite {
+    Strict,
+    Lax,
+    None,
+}
+
+/// How much of a value one line shows; programs get all of it.
+const MAX_VALUE_BYTES: usize = 200;
+
+struct Keep;
+
+#[async_trait]
+impl PageTool for Keep {
+    async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
+        let args: Cookies = of_page(&args)?;
+        let set = args.set.map(|set| set.into_iter().map(NewCookie::whole).collect::<Result<Vec<_>, _>>()).transpose()?;
+        let clear = args.clear.unwrap_or_default();
+        let context = cx.context().await?;
+        if clear {
+            context.clear_cookies().await.map_err(failed)?;
+        }
+        if let Some(set) = &set {
+            context.set_cookies(set).await.map_err(failed)?;
+        }
+        match set {
+            None if !clear => {
+                let cookies = context.cookies().await.map_err(failed)?;
+                let text = listed(&cookies);
+                let cookies: Vec<_> = cookies.into_iter().map(shown).collect();
+                Ok(Reply::text(text).structured(json!({ "cookies": cookies })))
+            }
+            None => Ok(Reply::text("Cleared all cookies.")),
+            Some(set) => {
+                let cleared = if clear { "Cleared all cookies, then set" } else { "Set" };
+                Ok(Reply::text(format!("{cleared} {}.", counted(set.len(), "cookie"))).with("set", set.len()))
+            }
+        }
+    }
+}
+
+impl NewCookie {
+    /// As Playwright reads it: a URL stands for its host, its directory and its scheme.
+    fn whole(self) -> Result<Cookie, Fault> {
+        let (domain, path, secure) = match (self.domain, self.url) {
+            (Some(domain), None) => (domain, "/".to_owned(), false),
+            (None, Some(url)) => place(&url).ok_or_else(|| wrong(&self.name, "its url is no http or https URL"))?,
+            (None, None) => return Err(wrong(&self.name, "it has neither domain nor url")),
+            (Some(_), Some(_)) => return Err(wrong(&self.name, "it has both domain and url")),
+        };
+        Ok(Cookie {
+            name: self.name,
+            value: self.value,
+            domain,
+            path: self.path.unwrap_or(path),
+            // Playwright writes -1 for a cookie that ends with its session.
+            expires: self.expires.filter(|seconds| *seconds >= 0.0),
+            http_only: self.http_only.unwrap_or_default(),
+            secure: self.secure.unwrap_or(secure),
+            same_site: self.same_site.map(|same_site| format!("{same_site:?}")),
+            partition_key: self.partition_key,
+        })
+    }
+}
+
+fn place(url: &str) -> Option<(String, String, bool)> {
+    let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
+    let directory = url.path().rsplit_once('/').map_or("", |(directory, _)| directory);
+    Some((url.host_str()?.to_owned(), format!("{directory}/"), url.scheme() == "https"))
+}
+
+fn wrong(name: &str, why: &str) -> Fault {
+    let message = format!("The cookie \"{}\" cannot be set: {why}.", visible::short(name, MAX_VALUE_BYTES));
+    Fault::new(Code::BadArgument, message, "Give either domain, or the url of a page that gets it.")
+}
+
+fn listed(cookies: &[Cookie]) -> String {
+    if cookies.is_empty() {
+        return "No cookies.".to_owned();
+    }
+    let lines: Vec<_> = cookies.iter().map(line).collect();
+    format!("{}\n{}", counted(cookies.len(), "cookie"), lines.join("\n"))
+}
+
+fn shown(mut cookie: Cookie) -> Cookie {
+    for words in [&mut cookie.name, &mut cookie.value, &mut cookie.domain, &mut cookie.path] {
+        *words = visible::text(words);
+    }
+    cookie
+}
+
+/// As a server would write it.
+fn line(cookie: &Cookie) -> String {
+    let mut parts = vec![format!("{}={}", cookie.name, visible::short(&cookie.value, MAX_VALUE_BYTES))];
+    parts.push(format!("Domain={}", cookie.domain));
+    parts.push(format!("Path={}", cookie.path));
+    parts.extend(cookie.expires.map(|seconds| format!("Expires={}", date(seconds))));
+    parts.extend(cookie.http_only.then(|| "HttpOnly".to_owned()));
+    parts.extend(cookie.secure.then(|| "Secure".to_owned()));
+    parts.extend(cookie.same_site.as_ref().map(|same_site| format!("SameSite={same_site}")));
+    parts.extend(cookie.partition_key.as_ref().map(|site| format!("Partitioned={site}")));
+    visible::line(&parts.join("; "))
+}
+
+/// The day and time, where there is one: a cookie may name any number of seconds. The cast saturates.
+fn date(seconds: f64) -> String {
+    jiff::Timestamp::from_second(seconds as i64).map_or_else(|_| format!("{seconds:e}"), |date| date.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPages, text};
+
+    #[tokio::test]
+    async fn cookies_are_set_listed_and_cleared() {
+        let pages = TestPages::new().await;
+        let reply = pages.call("cookies", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"No cookies.");
+        let set = json!([
+            { "name": "sid", "value": "a\u{202e}b", "domain": "a.test", "expires": 1_800_000_000, "httpOnly": true, "sameSite": "Lax" },
+            { "name": "theme", "value": "x".repeat(300), "url": "https://b.test/shop/cart?x=1" },
+        ]);
+        let reply = pages.call("cookies", json!({ "set": set })).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"Set 2 cookies.");
+        let reply = pages.call("cookies", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply).replace("xxxxxxxxxx", ""), @r"
+        2 cookies
+        sid=a\u202eb; Domain=a.test; Path=/; Expires=2027-01-15T08:00:00Z; HttpOnly; SameSite=Lax
+        theme=… [300 bytes]; Domain=b.test; Path=/shop/; Secure
+        ");
+        let listed = reply.structured.unwrap()["cookies"].clone();
+        assert_eq!((&listed[0]["value"], listed[1]["value"].as_str().unwrap().len()), (&json!("a\\u202eb"), 300));
+        let reply = pages.call("cookies", json!({ "clear": true })).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"Cleared all cookies.");
+        assert_eq!(pages.call("cookies", json!({})).await.unwrap().structured, Some(json!({ "cookies": [] })));
+        let reply = pages.call("cookies", json!({ "set": listed, "clear": true })).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @"Cleared all cookies, then set 2 cookies.");
+        assert_eq!(pages.call("cookies", json!({})).await.unwrap().structured, Some(json!({ "cookies": listed })));
+    }
+
+    #[tokio::test]
+    async fn a_cookie_that_cannot_be_set_is_named_and_nothing_is_changed() {
+        let pages = TestPages::new().await;
+        pages.call("cookies", json!({ "set": [{ "name": "kept", "value": "1", "domain": "a.test" }] })).await.unwrap();
+        for cookie in [
+            json!({ "name": "a", "value": "1" }),
+            json!({ "name": "a", "value": "1", "url": "file:///etc/passwd" }),
+            json!({ "name": "a", "value": "1", "url": "http://a.test/", "domain": "a.test" }),
+            json!({ "name": "a", "domain": "a.test" }),
+            json!({ "name": "a", "value": "1", "domain": "a.test", "sameSite": "maybe" }),
+            json!({ "name": "a", "value": "1", "domain": "a.test", "size": 1 }),
+        ] {
+            let fault = pages.call("cookies", json!({ "set": [cookie], "clear": true })).await.unwrap_err();
+            assert_eq!(fault.code, Code::BadArgument, "{fault}");
+        }
+        let fault = pages.call("cookies", json!({ "set": [{ "name": "a", "value": "1" }] })).await.unwrap_err();
+        insta::assert_snapshot!(fault, @r#"[bad_argument] The cookie "a" cannot be set: it has neither domain nor url. Give either domain, or the url of a page that gets it."#);
+        assert!(text(&pages.call("cookies", json!({})).await.unwrap()).contains("kept=1"));
+        let refused = json!({ "set": [{ "name": "big", "value": "x".repeat(5000), "domain": "a.test" }] });
+        let fault = pages.call("cookies", refused).await.unwrap_err();
+        insta::assert_snapshot!(fault, @r#"[bad_argument] The browser does not take the cookie "big". Give it a name, a value and a domain that fit together."#);
+    }
+
+    #[test]
+    fn any_number_of_seconds_can_be_shown() {
+        assert_eq!([0.0, 1.8e9, 1e300, -1.5].map(date), ["1970-01-01T00:00:00Z", "2027-01-15T08:00:00Z", "1e300", "1969-12-31T23:59:59Z"]);
+    }
+}
