@@ -23,13 +23,16 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Whether two live connections may not act as this identity at once.
+    /// Whether two live connections may not act as this identity at once. Only such an identity stands and falls with
+    /// its connection, so only its sessions become orphans. Any other is held by a token, a path or an id, which a
+    /// shim, commands and several HTTP clients may show at once and again later: like an HTTP caller it has no
+    /// connection to lose (C7), and its sessions end by `close_session`, the idle clock, or the goodbye of its last client.
     pub(crate) fn is_exclusive(&self) -> bool {
         matches!(self, Self::Secret(_))
     }
 
-    /// Whether many peers stand behind it, so that the end of one says nothing about its sessions: the operator's
-    /// windows and commands come and go, and strangers are told apart by nothing.
+    /// Whether nobody can say goodbye for all who stand behind it: the operator's windows and commands come and go,
+    /// and strangers are told apart by nothing.
     pub(crate) fn is_many(&self) -> bool {
         matches!(self, Self::Operator | Self::Nobody)
     }
@@ -67,7 +70,7 @@ impl FromStr for Identity {
 /// Whether a peer has a connection that can be lost (C7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Its end without a goodbye makes its sessions orphans.
+    /// Its end without a goodbye makes its sessions orphans, if its identity is bound to it.
     Connection,
     /// HTTP callers and one-shot commands: only a goodbye or a clock ends their sessions.
     None,
@@ -76,7 +79,7 @@ pub enum Link {
 /// How a peer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// It said so: its sessions close at once.
+    /// It said so: its sessions close at once, unless other clients share its identity.
     Goodbye,
     /// Its connection ended; a crash cannot be told from an exit.
     Lost,

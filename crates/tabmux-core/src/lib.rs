@@ -11,6 +11,8 @@ mod window;
 pub use caller::{Caller, Identity, Leave, Link, OnLost};
 pub use fault::{Code, Fault};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
-pub use registry::{Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, check_name};
+pub use registry::{
+    Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, TabRef, check_name, foreign_tab,
+};
 pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
 pub use window::{Placement, Scoping, WindowId, WindowScope};

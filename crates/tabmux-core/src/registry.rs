@@ -6,20 +6,22 @@ mod calls;
 mod check;
 mod clients;
 mod clock;
+mod endings;
 mod find;
 mod sessions;
 mod tabs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::session::Live;
-use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabNumber, Uuid};
+use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabId, TabNumber, Uuid};
 
 pub use calls::Admitted;
 pub use sessions::{Listed, Open, Opened, check_name};
+pub use tabs::{TabRef, foreign_tab};
 
 /// The rules that are settings.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +54,8 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Asked,
+    /// The operator closed another's.
+    ByOperator,
     Goodbye,
     Lost,
     Idle,
@@ -64,7 +68,13 @@ pub enum Ended {
 pub enum Persist {
     Session(Box<Session>),
     Gone(SessionId),
-    Current { owner: Identity, agent: Option<Arc<str>>, session: Option<SessionId> },
+    Current {
+        owner: Identity,
+        agent: Option<Arc<str>>,
+        session: Option<SessionId>,
+    },
+    /// The number the next tab gets: one that was given is never another tab's, also when its session is long gone.
+    NextTab(TabNumber),
 }
 
 /// Random ids for a new session; drawn again when they are taken.
@@ -91,6 +101,8 @@ pub struct Registry {
     /// The sessions that are not being closed, per owner, by what the owner calls them (C5, C11).
     owned: HashMap<Identity, BTreeMap<String, SessionId>>,
     uuids: HashMap<Uuid, SessionId>,
+    /// The tabs of these sessions by their daemon-wide number (C17).
+    tab_numbers: HashMap<TabNumber, (SessionId, TabId)>,
     clients: HashMap<ClientId, Client>,
     /// The live connection that drives an exclusive identity.
     holders: HashMap<Identity, ClientId>,
@@ -98,12 +110,15 @@ pub struct Registry {
     currents: HashMap<Identity, Vec<Current>>,
     /// The last number of an automatic name, per identity and kind (S0.11).
     numbers: HashMap<(Identity, Kind), u32>,
+    /// What an owner has not been told yet: its sessions that ended without its doing, oldest first.
+    endings: HashMap<Identity, VecDeque<endings::Ending>>,
     calls: HashMap<u64, SessionId>,
     /// Calls inside the daemon, whether they have come to a session yet or not.
     visits: usize,
     next_client: u64,
     next_call: u64,
     next_tab_number: u64,
+    next_made: u64,
     empty_since: Option<Millis>,
     exiting: bool,
     effects: Vec<Effect>,
@@ -118,15 +133,18 @@ impl Registry {
             sessions: BTreeMap::new(),
             owned: HashMap::new(),
             uuids: HashMap::new(),
+            tab_numbers: HashMap::new(),
             clients: HashMap::new(),
             holders: HashMap::new(),
             currents: HashMap::new(),
             numbers: HashMap::new(),
+            endings: HashMap::new(),
             calls: HashMap::new(),
             visits: 0,
             next_client: 1,
             next_call: 1,
             next_tab_number: 1,
+            next_made: 1,
             empty_since: Some(now),
             exiting: false,
             effects: Vec::new(),
@@ -137,10 +155,18 @@ impl Registry {
 
     /// Begins with what a former daemon knew. Nobody is connected yet: sessions of peers that can be lost wait
     /// as orphans; what was half made is undone, what was half closed is finished.
-    pub fn restore(&mut self, sessions: Vec<Session>, currents: Vec<(Identity, Option<Arc<str>>, SessionId)>, now: Millis) {
+    pub fn restore(
+        &mut self,
+        sessions: Vec<Session>,
+        currents: Vec<(Identity, Option<Arc<str>>, SessionId)>,
+        next_tab: TabNumber,
+        now: Millis,
+    ) {
+        self.next_tab_number = self.next_tab_number.max(next_tab.0);
         for session in sessions {
             let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
             self.next_tab_number = self.next_tab_number.max(highest + 1);
+            self.next_made = self.next_made.max(session.made + 1);
             let live = Live { last_used: now, ..Live::default() };
             let id = session.id;
             let phase = session.phase;
@@ -174,6 +200,11 @@ impl Registry {
     /// Every session that was set as current, for a snapshot.
     pub fn currents(&self) -> impl Iterator<Item = (&Identity, Option<&str>, SessionId)> {
         self.currents.iter().flat_map(|(owner, agents)| agents.iter().map(move |(agent, session)| (owner, agent.as_deref(), *session)))
+    }
+
+    /// The number the next tab gets, for a snapshot.
+    pub fn next_tab(&self) -> TabNumber {
+        TabNumber(self.next_tab_number)
     }
 
     /// What must happen outside since the last time.
@@ -216,23 +247,22 @@ impl Registry {
         self.exiting
     }
 
-    /// Whose tab this is, for events: they go to that session and nowhere else (S2.24).
-    pub fn owner_of(&self, number: TabNumber) -> Option<(SessionId, &Identity)> {
-        self.open_sessions()
-            .find(|(session, _)| session.tabs.values().any(|tab| tab.number == number))
-            .map(|(session, _)| (session.id, &session.owner))
-    }
-
-    /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid.
+    /// Makes a session findable by its owner, under its name or, where the owner has no identity, its uuid; and its tabs.
     fn enlist(&mut self, id: SessionId) {
         let (session, _) = &self.sessions[&id];
         self.uuids.insert(session.uuid, id);
-        self.owned.entry(session.owner.clone()).or_default().insert(session.handle(), id);
+        self.tab_numbers.extend(session.tabs.iter().map(|(tab, record)| (record.number, (id, *tab))));
+        let (owner, handle) = (session.owner.clone(), session.handle());
+        self.forget_ending(&owner, &handle);
+        self.owned.entry(owner).or_default().insert(handle, id);
     }
 
     fn unlist(&mut self, id: SessionId) {
         let (session, _) = &self.sessions[&id];
         self.uuids.remove(&session.uuid);
+        for tab in session.tabs.values() {
+            self.tab_numbers.remove(&tab.number);
+        }
         if let Some(handles) = self.owned.get_mut(&session.owner) {
             handles.remove(&session.handle());
             if handles.is_empty() {

@@ -112,6 +112,8 @@ pub struct Session {
     pub isolation: String,
     /// The driver's own name for the context, once there is one.
     pub context: Option<Arc<str>>,
+    /// Which of the daemon's sessions it is, in the order of their making: clocks are too coarse for that and may be set back.
+    pub made: u64,
     /// Wall-clock time of its making, for people only; no decision uses it.
     pub created_unix_ms: i64,
     pub epoch: Epoch,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
-use tabmux_core::{ClientId, Identity, Leave, Link, SessionId, TabNumber};
+use tabmux_core::{ClientId, Fault, Identity, Leave, Link};
 use tabmux_mcp::{Dispatch, HttpSessions, SessionStoreError, ToolAnswer, ToolCall};
 use tokio_util::sync::CancellationToken;
 
@@ -34,38 +34,10 @@ impl HubBackend {
         self.hub.store.http_records().into_iter().filter_map(|record| Some((record.id, record.holder?.parse().ok()?))).collect()
     }
 
-    /// The session and tab a command means; a tab of another session is refused (S2.14).
-    fn own_tab(&self, client: ClientId, number: TabNumber, session: Option<&str>) -> Result<(SessionId, String), CommandRefusal> {
-        let identity = self.hub.look(|registry| registry.identity(client).cloned());
-        self.hub.look(|registry| {
-            let (owner, tab) = registry.tab_numbered(number).ok_or(CommandRefusal::ForeignTab)?;
-            let record = registry.session(owner).ok_or(CommandRefusal::ForeignTab)?;
-            let own = Some(&record.owner) == identity.as_ref();
-            let named = session
-                .is_none_or(|session| session == record.handle() || session == record.id.to_string() || session == record.uuid.to_string());
-            if own && named && (record.owner != Identity::Nobody || session.is_some()) {
-                Ok((owner, tab.to_string()))
-            } else {
-                Err(CommandRefusal::ForeignTab)
-            }
-        })
-    }
-
-    async fn run_command(
-        &self,
-        client: ClientId,
-        mut command: Command,
-        cancel: CancellationToken,
-    ) -> Result<CommandAnswer, CommandRefusal> {
-        if let Some(number) = command.tab {
-            let named = command.args.get("sessionId").and_then(Value::as_str);
-            let (session, tab) = self.own_tab(client, number, named)?;
-            let handle = self.hub.look(|registry| registry.session(session).map(tabmux_core::Session::handle));
-            command.args.insert("sessionId".into(), handle.into());
-            command.args.insert("tabId".into(), tab.into());
-        }
-        let answer = self.hub.run_tool(Ask { caller: CallerOf::of(client), tool: command.tool, args: command.args, cancel }).await;
-        let mut reply = answer.outcome?;
+    async fn run_command(&self, client: ClientId, command: Command, cancel: CancellationToken) -> Result<CommandAnswer, CommandRefusal> {
+        let ask = Ask { caller: CallerOf::of(client), tool: command.tool, args: command.args, cancel };
+        let answer = self.hub.run_on(ask, command.tab).await;
+        let mut reply = answer.outcome.map_err(refusal)?;
         let text = |key: &str| answer.result.get(key).and_then(Value::as_str);
         let tab = text("id").zip(text("tabId")).and_then(|(session, tab)| {
             let (session, tab) = (session.parse().ok()?, tab.parse().ok()?);
@@ -104,8 +76,11 @@ impl Backend for HubBackend {
             let own = registry.list(CallerOf::of(client).as_caller());
             own.into_iter().map(|listed| listed.session.id).collect::<Vec<_>>()
         });
-        let gone: Vec<_> = handles.into_iter().filter_map(|id| self.hub.handle(id)).map(|handle| handle.done.cancelled_owned()).collect();
+        let handles: Vec<_> = handles.into_iter().filter_map(|id| self.hub.handle(id)).collect();
         self.hub.detach(client, Leave::Goodbye);
+        // None closes while another client shares the identity.
+        let closing = handles.into_iter().filter(|handle| handle.stop.is_cancelled());
+        let gone: Vec<_> = closing.map(|handle| handle.done.cancelled_owned()).collect();
         async move {
             let closed = tokio::time::timeout(tabmux_driver::HOUSEKEEPING, futures::future::join_all(gone));
             if closed.await.is_err() {
@@ -129,16 +104,13 @@ impl Backend for HubBackend {
     }
 
     fn has_session(&self, who: &HttpIdentity, session: &str) -> bool {
-        let identity = identity(who);
-        self.hub.look(|registry| {
-            registry.list_all().into_iter().any(|listed| {
-                let record = listed.session;
-                let named = record.uuid.to_string() == session
-                    || (identity != Identity::Nobody && (record.name == session || record.id.to_string() == session));
-                record.owner == identity && named
-            })
-        })
+        self.hub.look(|registry| registry.owns(&identity(who), session))
     }
+}
+
+/// On this surface another's tab is a conflict (S2.14).
+fn refusal(fault: Fault) -> CommandRefusal {
+    if fault == tabmux_core::foreign_tab() { CommandRefusal::ForeignTab } else { CommandRefusal::Fault(fault) }
 }
 
 fn identity(who: &HttpIdentity) -> Identity {

@@ -90,7 +90,7 @@ impl Hub {
     pub(crate) fn of_parts(settings: Settings, browsers: Browsers, (store, remembered): (Store, Remembered)) -> Arc<Self> {
         let clock = Clock::start();
         let mut registry = Registry::new(rules(&settings), clock.now());
-        registry.restore(remembered.sessions, remembered.currents, clock.now());
+        registry.restore(remembered.sessions, remembered.currents, remembered.next_tab, clock.now());
         let hub = Arc::new(Self {
             clock,
             browsers,

@@ -17,6 +17,8 @@ pub(crate) enum Record {
     /// An old-era HTTP client: its id, the token that made it, its `initialize` parameters.
     Http(HttpRecord),
     HttpGone(String),
+    /// The daemon-wide number the next tab gets.
+    NextTab(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,8 @@ pub(crate) struct SessionRecord {
     phase: String,
     isolation: String,
     context: Option<String>,
+    #[serde(default)]
+    made: u64,
     created_unix_ms: i64,
     epoch: u64,
     tabs: Vec<TabRecord>,
@@ -82,7 +86,7 @@ impl Record {
         let bytes = match self {
             Self::Session(session) => session.tabs.iter().map(|tab| tab.url.len() + 128).sum::<usize>() + 512,
             Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
-            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) => 256,
+            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) => 256,
         };
         bytes as u64
     }
@@ -93,6 +97,7 @@ impl From<Persist> for Record {
         match persist {
             Persist::Session(session) => Self::Session(SessionRecord::from(&*session)),
             Persist::Gone(id) => Self::Gone(id.to_string()),
+            Persist::NextTab(number) => Self::NextTab(number.0),
             Persist::Current { owner, agent, session } => Self::Current(CurrentRecord {
                 owner: owner.to_string(),
                 agent: agent.map(|agent| agent.to_string()),
@@ -121,6 +126,7 @@ impl From<&Session> for SessionRecord {
             phase: session.phase.name().to_owned(),
             isolation: session.isolation.clone(),
             context: session.context.as_deref().map(str::to_owned),
+            made: session.made,
             created_unix_ms: session.created_unix_ms,
             epoch: session.epoch.0,
             tabs: session.tabs.iter().map(tab).collect(),
@@ -151,6 +157,7 @@ impl SessionRecord {
             phase: Phase::from_name(&self.phase)?,
             isolation: self.isolation,
             context: self.context.map(Arc::from),
+            made: self.made,
             created_unix_ms: self.created_unix_ms,
             epoch: Epoch(self.epoch),
             tabs,
@@ -171,6 +178,8 @@ pub(crate) struct Lasting {
     pub(crate) sessions: BTreeMap<String, SessionRecord>,
     pub(crate) currents: Vec<CurrentRecord>,
     pub(crate) http: BTreeMap<String, HttpRecord>,
+    #[serde(default)]
+    pub(crate) next_tab: u64,
 }
 
 impl Lasting {
@@ -194,6 +203,7 @@ impl Lasting {
             Record::HttpGone(id) => {
                 self.http.remove(&id);
             }
+            Record::NextTab(number) => self.next_tab = number,
         }
     }
 }
@@ -213,6 +223,7 @@ mod tests {
             phase: Phase::Closing,
             isolation: "window".into(),
             context: Some("ctx-1".into()),
+            made: 12,
             created_unix_ms: 1_700_000_000_000,
             epoch: Epoch(3),
             tabs: BTreeMap::from([(TabId(2), Tab { number: TabNumber(9), handle: "page-1".into(), url: "https://a.test/".into() })]),

@@ -34,8 +34,6 @@ pub(crate) struct Work {
     pub(crate) reply: Reply,
     pub(crate) tab: Option<TabId>,
     pub(crate) url: Option<String>,
-    /// What happened in the session since its last reply.
-    pub(crate) news: Vec<String>,
 }
 
 /// How the hub reaches a session's task.
@@ -105,6 +103,11 @@ impl SessionHandle {
             self.mailbox.jobs().push_back(job);
             self.mailbox.arrived.notify_one();
         }
+    }
+
+    /// What happened in the session since its last reply, for the one that goes out now.
+    pub(crate) fn take_news(&self) -> Vec<String> {
+        self.world.take_news()
     }
 
     /// How many calls wait here, and how many news.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use serde_json::Value;
-use tabmux_core::{Fault, Identity, Persist, Session, SessionId};
+use tabmux_core::{Fault, Identity, Persist, Session, SessionId, TabNumber};
 
 use crate::journal::{Durability, Journal, JournalError, Replayed};
 use crate::record::{HttpRecord, Lasting, Record};
@@ -38,6 +38,7 @@ pub(crate) struct Store {
 pub(crate) struct Remembered {
     pub(crate) sessions: Vec<Session>,
     pub(crate) currents: Vec<(Identity, Option<std::sync::Arc<str>>, SessionId)>,
+    pub(crate) next_tab: TabNumber,
 }
 
 /// What was queued for the disk; `None` when there was nothing to write.
@@ -109,7 +110,7 @@ impl Store {
             behind: AtomicBool::new(false),
             snapshotting: AtomicBool::new(false),
         };
-        (store, Remembered { sessions, currents })
+        (store, Remembered { sessions, currents, next_tab: TabNumber(lasting.next_tab) })
     }
 
     /// Queues what the registry decided. Call it under the registry's lock, so that the order on disk is the order of the decisions.
@@ -157,7 +158,7 @@ impl Store {
     /// a record that is not in the snapshot must come after it.
     pub(crate) fn snapshot(&self, registry: &tabmux_core::Registry) -> Safe {
         let http = self.http();
-        let mut lasting = Lasting { http: http.clone(), ..Lasting::default() };
+        let mut lasting = Lasting { http: http.clone(), next_tab: registry.next_tab().0, ..Lasting::default() };
         for session in registry.records() {
             lasting.apply(Record::Session(session.into()));
         }

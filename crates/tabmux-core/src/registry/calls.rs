@@ -2,7 +2,7 @@
 //! session task only carries out what this says.
 
 use super::find::Picked;
-use super::{Effect, Registry};
+use super::{Effect, Registry, TabRef};
 use crate::session::Waiting;
 use crate::{CallId, Caller, Code, Epoch, Fault, Millis, SessionId, TabId};
 
@@ -48,12 +48,18 @@ impl Registry {
 
     /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
     /// its tabs and that there is room, and takes a place in the queue.
-    pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {
+    pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<TabRef<'_>>, now: Millis) -> Result<Admitted, Fault> {
         self.admit_in(Lane::Queue, caller, target, tab, now)
     }
 
     /// The same decision for a call that does not wait its turn.
-    pub fn admit_beside(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<&str>, now: Millis) -> Result<Admitted, Fault> {
+    pub fn admit_beside(
+        &mut self,
+        caller: Caller<'_>,
+        target: Option<&str>,
+        tab: Option<TabRef<'_>>,
+        now: Millis,
+    ) -> Result<Admitted, Fault> {
         self.admit_in(Lane::Beside, caller, target, tab, now)
     }
 
@@ -62,12 +68,24 @@ impl Registry {
         lane: Lane,
         caller: Caller<'_>,
         target: Option<&str>,
-        tab: Option<&str>,
+        tab: Option<TabRef<'_>>,
         now: Millis,
     ) -> Result<Admitted, Fault> {
         let identity = self.acting(caller.client, now)?;
-        let (id, picked) = self.find(&identity, caller.agent, target)?;
-        let tab = tab.map(|text| self.own_tab(id, text)).transpose()?;
+        let (id, tab, picked) = match tab {
+            Some(TabRef::Global(number)) => {
+                let (id, tab) = self.own_tab_numbered(&identity, target, number)?;
+                (id, Some(tab), Picked::ByCaller)
+            }
+            Some(TabRef::Local(text)) => {
+                let (id, picked) = self.find(&identity, caller.agent, target)?;
+                (id, Some(self.own_tab(id, text)?), picked)
+            }
+            None => {
+                let (id, picked) = self.find(&identity, caller.agent, target)?;
+                (id, None, picked)
+            }
+        };
         let call = CallId(self.next_call);
         let max_waiting = self.rules.max_waiting;
         let (session, live) = self.live_mut(id).expect("find gives sessions that are not being closed");
@@ -136,11 +154,6 @@ impl Registry {
             live.running = None;
             live.beside = 0;
         }
-    }
-
-    /// Whether the session is still in the hands it was in when the call was admitted.
-    pub fn still_holds(&self, admitted: &Admitted) -> bool {
-        self.live(admitted.session).is_some_and(|(session, _)| session.epoch == admitted.epoch)
     }
 
     /// A person watches this session live; it is never idle meanwhile (C1).

@@ -18,7 +18,7 @@ impl Registry {
         assert_eq!(self.empty_since.is_some(), self.sessions.is_empty(), "empty means no session, closing ones included");
     }
 
-    /// Every session that is not being closed is in both indexes, and nothing else is.
+    /// Every session that is not being closed is in all indexes, and nothing else is.
     fn check_indexes(&self) {
         let open: Vec<&Session> = self.open_sessions().map(|(session, _)| session).collect();
         for session in &open {
@@ -27,6 +27,10 @@ impl Registry {
             let indexed = handles.and_then(|handles| handles.get(&session.handle()));
             assert_eq!(indexed, Some(&session.id), "{} is found by its owner", session.id);
         }
+        let made: HashSet<u64> = self.sessions.values().map(|(session, _)| session.made).collect();
+        assert!(made.len() == self.sessions.len() && made.iter().all(|made| *made < self.next_made), "each was made once");
+        let tabs = open.iter().flat_map(|session| session.tabs.iter().map(|(tab, record)| (record.number, (session.id, *tab))));
+        assert_eq!(self.tab_numbers, tabs.collect(), "every tab is found by its number, and nothing else is");
         assert_eq!(self.uuids.len(), open.len(), "no uuid is left over");
         assert_eq!(self.owned.values().map(|handles| handles.len()).sum::<usize>(), open.len(), "no name is left over");
         assert!(self.owned.values().all(|handles| !handles.is_empty()), "no owner of nothing is kept");
@@ -75,14 +79,19 @@ impl Registry {
                 assert!(self.live(*id).is_some_and(|(session, _)| session.owner == *owner), "{owner} owns its current session");
             }
         }
-        for identity in self.currents.keys().chain(self.numbers.keys().map(|(identity, _)| identity)) {
+        for (owner, endings) in &self.endings {
+            assert!(*owner != Identity::Nobody && (1..=super::endings::MAX_ENDINGS).contains(&endings.len()));
+            let again = |name| self.owned.get(owner).is_some_and(|handles| handles.contains_key(name));
+            assert!(endings.iter().all(|ending| !again(&ending.name)), "{owner} has no session of the name of one that ended");
+        }
+        for identity in self.currents.keys().chain(self.endings.keys()).chain(self.numbers.keys().map(|(identity, _)| identity)) {
             let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
             assert!(used, "nothing is kept for {identity}, which nobody is");
         }
         for (session, live) in self.open_sessions() {
             let connected = self.clients.values().any(|client| client.identity == session.owner && client.link == Link::Connection);
             assert!(live.orphan.is_none() || !connected, "{} has its owner here and is no orphan", session.id);
-            assert!(live.orphan.is_none() || !session.owner.is_many(), "{} belongs to many and is no orphan", session.id);
+            assert!(live.orphan.is_none() || session.owner.is_exclusive(), "{} needs no connection and is no orphan", session.id);
         }
     }
 }

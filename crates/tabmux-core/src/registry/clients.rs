@@ -9,7 +9,7 @@ impl Registry {
     pub fn attach(&mut self, identity: Identity, link: Link, now: Millis) -> ClientId {
         let client = ClientId(self.next_client);
         self.next_client += 1;
-        if link == Link::Connection {
+        if identity.is_exclusive() && link == Link::Connection {
             self.take_back(&identity, client, now);
         }
         self.clients.insert(client, Client { identity, link });
@@ -20,17 +20,25 @@ impl Registry {
     pub fn detach(&mut self, client: ClientId, leave: Leave, now: Millis) {
         let Some(Client { identity, link }) = self.clients.remove(&client) else { return };
         self.cancel_waiting_of(client);
-        let drove = !identity.is_many() && self.holders.get(&identity).is_none_or(|holder| *holder == client);
-        if drove {
+        let was_last = self.was_last(&identity, client);
+        if was_last {
             self.holders.remove(&identity);
         }
         match (leave, link) {
-            (Leave::Goodbye, _) if drove => self.end_all_of(&identity, Ended::Goodbye),
-            (Leave::Lost, Link::Connection) if drove => self.lose(&identity, now),
+            (Leave::Goodbye, _) if was_last => self.end_all_of(&identity, Ended::Goodbye),
+            (Leave::Lost, Link::Connection) if was_last && identity.is_exclusive() => self.lose(&identity, now),
             (Leave::Goodbye | Leave::Lost, _) => {}
         }
         self.forget_unused(&identity);
         self.note_emptiness(now);
+    }
+
+    /// Whether nobody who may act as this identity is left, now that this client is gone.
+    fn was_last(&self, identity: &Identity, client: ClientId) -> bool {
+        match self.holders.get(identity) {
+            Some(holder) => *holder == client,
+            None => !identity.is_many() && !self.clients.values().any(|other| other.identity == *identity),
+        }
     }
 
     /// The identity behind a client.
@@ -64,12 +72,10 @@ impl Registry {
     }
 
     fn take_back(&mut self, identity: &Identity, client: ClientId, now: Millis) {
-        if identity.is_exclusive() {
-            if self.holders.contains_key(identity) {
-                return;
-            }
-            self.holders.insert(identity.clone(), client);
+        if self.holders.contains_key(identity) {
+            return;
         }
+        self.holders.insert(identity.clone(), client);
         for id in self.owned_by(identity) {
             let Some((session, live)) = self.live_mut(id) else { continue };
             if live.orphan.take().is_some() {
@@ -80,16 +86,15 @@ impl Registry {
         }
     }
 
-    /// A connection of this identity is gone. Another one that lives keeps the sessions; where only one may
-    /// drive, the oldest of those that waited does so from now on.
+    /// The connection that drove this identity is gone. The oldest of those that waited drives from now on.
     fn lose(&mut self, identity: &Identity, now: Millis) {
         let heirs = self.clients.iter().filter(|(_, other)| other.identity == *identity && other.link == Link::Connection);
         match (heirs.map(|(id, _)| *id).min(), self.rules.on_lost) {
-            (Some(heir), _) if identity.is_exclusive() => {
+            (Some(heir), _) => {
                 self.orphan_all_of(identity, now);
                 self.take_back(identity, heir, now);
             }
-            (Some(_), _) | (None, OnLost::Keep) => {}
+            (None, OnLost::Keep) => {}
             (None, OnLost::Close) => self.end_all_of(identity, Ended::Lost),
             (None, OnLost::Grace) => self.orphan_all_of(identity, now),
         }
@@ -130,6 +135,7 @@ impl Registry {
         let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
         if !used {
             self.currents.remove(identity);
+            self.endings.remove(identity);
             self.numbers.retain(|(owner, _), _| owner != identity);
         }
     }

@@ -3,7 +3,7 @@
 use super::Registry;
 use crate::{Caller, Code, Fault, Identity, SessionId, Uuid};
 
-/// How many of a caller's sessions an answer lists.
+/// How many sessions an answer lists.
 const NAMES_SHOWN: usize = 20;
 
 /// Whether the session was named by the caller or picked for it (S0.23).
@@ -14,19 +14,27 @@ pub(crate) enum Picked {
 }
 
 impl Registry {
-    pub(super) fn find(&self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
-        match target {
+    pub(super) fn find(&mut self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
+        let found = match target {
             Some(text) => self.named(identity, text).map(|id| (id, Picked::ByCaller)),
             None => self.picked(identity, agent).map(|id| (id, Picked::ForCaller)),
-        }
+        };
+        found.map_err(|fault| match fault.code {
+            Code::SessionNotFound => self.explained(identity, target, fault),
+            Code::SessionRequired if !self.owned.contains_key(identity) => self.explained(identity, target, fault),
+            _ => fault,
+        })
     }
 
     /// The session a caller names, by name, id or uuid.
-    fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
+    pub(super) fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
         let own = self.owned.get(identity).and_then(|handles| handles.get(text)).copied();
         let found = match identity {
             Identity::Nobody => self.by_uuid(text).filter(|id| self.is_owner(*id, identity)),
-            Identity::Operator => own.or_else(|| self.by_id(text)).or_else(|| self.anybodys(text)),
+            Identity::Operator => match own.or_else(|| self.by_id(text)) {
+                Some(id) => Some(id),
+                None => self.anybodys(text)?,
+            },
             _ => own.or_else(|| self.by_id(text).filter(|id| self.is_owner(*id, identity))),
         };
         found.ok_or_else(|| not_found(text))
@@ -40,15 +48,22 @@ impl Registry {
         text.parse::<Uuid>().ok().and_then(|uuid| self.uuids.get(&uuid)).copied()
     }
 
-    fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
+    pub(super) fn is_owner(&self, id: SessionId, identity: &Identity) -> bool {
         self.live(id).is_some_and(|(session, _)| session.owner == *identity)
     }
 
     /// The operator may also name anybody's session by its name, where only one has it (C9).
-    fn anybodys(&self, name: &str) -> Option<SessionId> {
-        let mut matching = self.open_sessions().filter(|(session, _)| session.name == name).map(|(session, _)| session.id);
-        let first = matching.next()?;
-        matching.next().is_none().then_some(first)
+    fn anybodys(&self, name: &str) -> Result<Option<SessionId>, Fault> {
+        let matching: Vec<SessionId> =
+            self.open_sessions().filter(|(session, _)| session.name == name).map(|(session, _)| session.id).collect();
+        match matching.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(*only)),
+            several => {
+                let message = format!("{} sessions are named '{name}': {}.", several.len(), shown(several));
+                Err(Fault::new(Code::BadArgument, message, "Name one by its id; `tabmux ls --all` says whose each is."))
+            }
+        }
     }
 
     fn picked(&self, identity: &Identity, agent: Option<&str>) -> Result<SessionId, Fault> {
@@ -58,9 +73,8 @@ impl Registry {
         match self.owned.get(identity).filter(|_| *identity != Identity::Nobody) {
             None => Err(Fault::new(Code::SessionRequired, "No session: none active.", none_hint(identity))),
             Some(handles) => {
-                let names: Vec<&str> = handles.keys().map(String::as_str).take(NAMES_SHOWN).collect();
-                let more = if handles.len() > names.len() { ", …" } else { "" };
-                let message = format!("You have {} sessions and none is current: {}{more}.", handles.len(), names.join(", "));
+                let names: Vec<&String> = handles.keys().collect();
+                let message = format!("You have {} sessions and none is current: {}.", names.len(), shown(&names));
                 Err(Fault::new(Code::SessionRequired, message, "Pass sessionId, or call set_current_session."))
             }
         }
@@ -84,6 +98,11 @@ impl Registry {
         self.current_of(self.identity(caller.client)?, caller.agent)
     }
 
+    /// Whether this identity owns the session it names so; a stranger names it by its uuid (C11).
+    pub fn owns(&self, identity: &Identity, text: &str) -> bool {
+        self.named(identity, text).is_ok_and(|id| self.is_owner(id, identity))
+    }
+
     /// Whether a call without a name has no session to go to, so that one may be made (C8).
     pub fn owns_none(&self, caller: Caller<'_>) -> bool {
         self.identity(caller.client).is_some_and(|identity| *identity == Identity::Nobody || !self.owned.contains_key(identity))
@@ -94,6 +113,12 @@ impl Registry {
         let identity = self.acting(caller.client, now)?;
         self.find(&identity, caller.agent, target).map(|(id, _)| id)
     }
+}
+
+fn shown(sessions: &[impl ToString]) -> String {
+    let shown = sessions.iter().take(NAMES_SHOWN).map(ToString::to_string);
+    let more = (sessions.len() > NAMES_SHOWN).then(|| "…".to_owned());
+    shown.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 fn none_hint(identity: &Identity) -> &'static str {

@@ -56,6 +56,7 @@ impl Registry {
             phase: Phase::Reserved,
             isolation: open.isolation.to_owned(),
             context: None,
+            made: self.next_made,
             created_unix_ms: open.created_unix_ms,
             epoch: Epoch(1),
             tabs: BTreeMap::new(),
@@ -63,6 +64,7 @@ impl Registry {
             next_tab: 1,
             windows: WindowScope::default(),
         };
+        self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
         self.enlist(minted.id);
         self.dirty.insert(minted.id);
@@ -93,10 +95,12 @@ impl Registry {
         self.remove(id, now);
     }
 
-    /// A caller closes a session of its own.
+    /// A caller closes a session of its own; the operator anybody's.
     pub fn close(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
-        let id = self.resolve(caller, target, now)?;
-        self.end_session(id, Ended::Asked);
+        let identity = self.acting(caller.client, now)?;
+        let (id, _) = self.find(&identity, caller.agent, target)?;
+        let why = if self.is_owner(id, &identity) { Ended::Asked } else { Ended::ByOperator };
+        self.end_session(id, why);
         Ok(id)
     }
 
@@ -179,7 +183,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// The caller's own sessions, in the order of their names' making (C9).
+    /// The caller's own sessions, in the order of their making (C9).
     pub fn list(&self, caller: Caller<'_>) -> Vec<Listed<'_>> {
         match self.identity(caller.client) {
             None | Some(Identity::Nobody) => Vec::new(),
@@ -198,7 +202,7 @@ impl Registry {
             .filter(|(session, _)| keep(session))
             .map(|(session, live)| Listed { session, orphaned: live.orphan.is_some() })
             .collect();
-        listed.sort_by_key(|listed| (listed.session.created_unix_ms, listed.session.id));
+        listed.sort_by_key(|listed| listed.session.made);
         listed
     }
 
@@ -248,6 +252,7 @@ impl Registry {
         if self.live(id).is_none() {
             return;
         }
+        self.note_ending(id, why);
         self.unlist(id);
         let Some((session, live)) = self.live_mut(id) else { return };
         let owner = session.owner.clone();

@@ -2,11 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Registry;
-use crate::{Code, Fault, SessionId, Tab, TabId, TabNumber};
+use super::{Persist, Registry};
+use crate::{Code, Fault, Identity, SessionId, Tab, TabId, TabNumber};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
+
+/// How a call names a tab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TabRef<'a> {
+    /// `t1`, in the session the call means.
+    Local(&'a str),
+    /// By its number in the whole daemon, as the protocol-v2 surface does (S2.14, C17). It also says which session is meant.
+    Global(TabNumber),
+}
 
 impl Registry {
     /// A page was made for this session: it gets its number and becomes current.
@@ -22,6 +31,8 @@ impl Registry {
         session.tabs.insert(tab, Tab { number, handle, url });
         session.current_tab = Some(tab);
         self.next_tab_number += 1;
+        self.tab_numbers.insert(number, (id, tab));
+        self.persists.push(Persist::NextTab(self.next_tab()));
         self.dirty.insert(id);
         Ok(tab)
     }
@@ -29,13 +40,12 @@ impl Registry {
     /// The tab is closed, by us or by a person. The first one left becomes current if it was (S1.24, S4.14).
     pub fn remove_tab(&mut self, id: SessionId, tab: TabId) {
         let Some((session, _)) = self.live_mut(id) else { return };
-        if session.tabs.remove(&tab).is_none() {
-            return;
-        }
+        let Some(removed) = session.tabs.remove(&tab) else { return };
         session.windows.forget(tab);
         if session.current_tab == Some(tab) {
             session.current_tab = session.first_tab();
         }
+        self.tab_numbers.remove(&removed.number);
         self.dirty.insert(id);
     }
 
@@ -68,11 +78,31 @@ impl Registry {
         if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(session.had_tab(tab), text)) }
     }
 
-    /// A tab by its daemon-wide number, for the protocol-v2 surface (C17): whose it is, and its session-local id.
+    /// The session and session-local id behind a daemon-wide number: an event goes there and nowhere else (S2.24).
     pub fn tab_numbered(&self, number: TabNumber) -> Option<(SessionId, TabId)> {
-        self.open_sessions()
-            .find_map(|(session, _)| session.tabs.iter().find(|(_, tab)| tab.number == number).map(|(tab, _)| (session.id, *tab)))
+        self.tab_numbers.get(&number).copied()
     }
+
+    /// The tab a caller names by its number: one of the session it names or, when it names none, of any of its own.
+    /// A stranger owns nothing and must name the session (C11).
+    pub(super) fn own_tab_numbered(
+        &self,
+        identity: &Identity,
+        target: Option<&str>,
+        number: TabNumber,
+    ) -> Result<(SessionId, TabId), Fault> {
+        let (id, tab) = self.tab_numbered(number).ok_or_else(foreign_tab)?;
+        let own = match target {
+            Some(text) => self.named(identity, text) == Ok(id),
+            None => *identity != Identity::Nobody && self.is_owner(id, identity),
+        };
+        if own { Ok((id, tab)) } else { Err(foreign_tab()) }
+    }
+}
+
+/// The answer to a tab number that is not the caller's, whether there is such a tab or not (S2.14).
+pub fn foreign_tab() -> Fault {
+    Fault::new(Code::PolicyDenied, "Tab owned by another session", "Use a tab of your own; list_pages shows them.")
 }
 
 fn lost_tab(was_there: bool, text: &str) -> Fault {

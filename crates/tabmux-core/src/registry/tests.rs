@@ -5,6 +5,7 @@ mod callers;
 mod calls;
 mod clocks;
 mod current;
+mod endings;
 mod hands;
 mod journal;
 mod limits;
@@ -86,7 +87,7 @@ impl World {
     fn restored(rules: Rules, sessions: Vec<Session>, currents: Vec<(Identity, Option<Arc<str>>, SessionId)>) -> Self {
         let mut world = Self::with(rules);
         world.minted = 100;
-        world.registry.restore(sessions, currents, world.now);
+        world.registry.restore(sessions, currents, TabNumber(1), world.now);
         world.registry.check_invariants();
         world
     }

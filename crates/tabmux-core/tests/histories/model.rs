@@ -56,6 +56,8 @@ pub(crate) struct Model {
     pub(crate) sessions: BTreeMap<u32, Session>,
     pub(crate) currents: BTreeMap<(Identity, Option<u8>), u32>,
     pub(crate) numbers: BTreeMap<(Identity, Kind), u32>,
+    /// Sessions that ended without their owner's doing, oldest first: id and name.
+    pub(crate) endings: BTreeMap<Identity, Vec<(u32, String)>>,
     pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) next_client: u64,
     pub(crate) next_session: u32,
@@ -79,6 +81,7 @@ impl Model {
             sessions: BTreeMap::new(),
             currents: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            endings: BTreeMap::new(),
             calls: BTreeMap::new(),
             next_client: 1,
             next_session: 1,
@@ -99,7 +102,13 @@ impl Model {
                 && !self.sessions.values().any(|session| session.phase != Phase::Closing && session.owner == *identity)
         };
         let forgotten: Vec<_> = self.numbers.keys().filter(|(identity, _)| idle(identity)).cloned().collect();
+        let untold: Vec<_> = self.endings.keys().filter(|identity| idle(identity)).cloned().collect();
         self.numbers.retain(|key, _| !forgotten.contains(key));
+        self.endings.retain(|key, _| !untold.contains(key));
+        let names: Vec<_> = self.ids(|_| true).iter().map(|id| (self.sessions[id].owner.clone(), self.sessions[id].name.clone())).collect();
+        for (owner, ended) in &mut self.endings {
+            ended.retain(|(_, name)| !names.contains(&(owner.clone(), name.clone())));
+        }
         self.empty_since = if self.sessions.is_empty() { self.empty_since.or(Some(self.now)) } else { None };
     }
 
@@ -117,7 +126,7 @@ impl Model {
             Op::Finish(call) => self.finish(*call),
             Op::SetCurrent(who, target) => self.set_current(*who, *target),
             Op::Rename(who, target, name) => self.rename(*who, *target, *name),
-            Op::Close(who, target) => self.resolve(*who, *target).and_then(|id| self.end_all(&[id], Ended::Asked)),
+            Op::Close(who, target) => self.close(*who, *target),
             Op::CloseAll(who) => self.acting(who.client).and_then(|who| self.end_all(&self.listed(&who), Ended::Asked)),
             Op::DetachAll(who) => self.detach_all(*who),
             Op::HandOver(id, to) => self.hand_over(*id, to),
@@ -174,14 +183,14 @@ impl Model {
         let client = self.next_client;
         self.next_client += 1;
         self.clients.insert(client, (identity.clone(), link));
-        if link == Link::Connection {
+        if matches!(identity, Identity::Secret(_)) && link == Link::Connection {
             self.take_back(identity, client);
         }
         Ok(vec![client])
     }
 
     fn take_back(&mut self, identity: &Identity, client: u64) {
-        if matches!(identity, Identity::Secret(_)) && *self.holders.entry(identity.clone()).or_insert(client) != client {
+        if *self.holders.entry(identity.clone()).or_insert(client) != client {
             return;
         }
         let now = self.now;
@@ -198,27 +207,30 @@ impl Model {
         for call in waiting.map(|(number, _)| *number).collect::<Vec<_>>() {
             self.end_call(call, Code::Cancelled);
         }
-        let many = matches!(identity, Identity::Operator | Identity::Nobody);
-        if many || self.holders.get(&identity).is_some_and(|holder| *holder != client) {
+        let shared = self.clients.values().any(|(other, _)| *other == identity);
+        let last = match (&identity, self.holders.get(&identity)) {
+            (Identity::Operator | Identity::Nobody, _) => false,
+            (_, Some(holder)) => *holder == client,
+            (_, None) => !shared,
+        };
+        if !last {
             return DONE;
         }
         self.holders.remove(&identity);
         let heir = self.clients.iter().find(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
         let owned = self.owned(&identity);
-        let exclusive = matches!(identity, Identity::Secret(_));
-        match (leave, link, heir, self.rules.on_lost) {
+        let bound = matches!(identity, Identity::Secret(_)) && link == Link::Connection;
+        match (leave, heir, self.rules.on_lost) {
             (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
-            (Leave::Lost, Link::None, ..) => DONE,
-            (Leave::Lost, Link::Connection, Some(heir), _) => {
-                if exclusive {
-                    owned.iter().for_each(|id| self.orphan(*id));
-                    self.take_back(&identity, heir);
-                }
+            (Leave::Lost, ..) if !bound => DONE,
+            (Leave::Lost, Some(heir), _) => {
+                owned.iter().for_each(|id| self.orphan(*id));
+                self.take_back(&identity, heir);
                 DONE
             }
-            (Leave::Lost, Link::Connection, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
-            (Leave::Lost, Link::Connection, None, OnLost::Keep) => DONE,
-            (Leave::Lost, Link::Connection, None, OnLost::Grace) => {
+            (Leave::Lost, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
+            (Leave::Lost, None, OnLost::Keep) => DONE,
+            (Leave::Lost, None, OnLost::Grace) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 DONE
             }
@@ -243,7 +255,20 @@ impl Model {
 
     // Who means which session.
 
-    fn find(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+    /// Finds a session, and tells the caller once of one that ended without its doing.
+    pub(crate) fn find(&mut self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+        let found = self.look_up(identity, agent, target);
+        let none = found == Err(Code::SessionNotFound) || found == Err(Code::SessionRequired) && self.listed(identity).is_empty();
+        let Some(endings) = self.endings.get_mut(identity).filter(|_| none) else { return found };
+        let told = match target {
+            Target::Current => endings.pop(),
+            Target::Id(wanted) | Target::Uuid(wanted) => endings.iter().position(|(id, _)| *id == wanted).map(|at| endings.remove(at)),
+            _ => endings.iter().position(|(_, name)| Some(name) == target.text().as_ref()).map(|at| endings.remove(at)),
+        };
+        if told.is_some() { Err(Code::SessionClosed) } else { found }
+    }
+
+    pub(crate) fn look_up(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
         let mine = |id: &u32| self.open(*id).is_some_and(|session| session.owner == *identity || *identity == Identity::Operator);
         let Some(text) = target.text() else { return self.current(identity, agent).ok_or(Code::SessionRequired) };
         let named = |ids: Vec<u32>| -> Vec<u32> { ids.into_iter().filter(|id| self.sessions[id].name == text).collect() };
@@ -254,6 +279,7 @@ impl Model {
             _ => match (named(self.owned(identity)).first(), named(self.ids(|_| true)).as_slice()) {
                 (Some(own), _) => Some(*own),
                 (None, [only]) if *identity == Identity::Operator => Some(*only),
+                (None, [_, _, ..]) if *identity == Identity::Operator => return Err(Code::BadArgument),
                 _ => None,
             },
         };
@@ -373,9 +399,20 @@ impl Model {
         Ok(sorted(&given))
     }
 
+    fn close(&mut self, who: Who, target: Target) -> Answer {
+        let id = self.resolve(who, target)?;
+        let own = self.sessions[&id].owner == self.clients[&who.client].0;
+        self.end_all(&[id], if own { Ended::Asked } else { Ended::ByOperator })
+    }
+
     fn end_all(&mut self, ids: &[u32], why: Ended) -> Answer {
         for id in ids {
-            let Some(session) = self.open_mut(*id) else { continue };
+            let Some(session) = self.sessions.get_mut(id).filter(|session| session.phase != Phase::Closing) else { continue };
+            if matches!(why, Ended::Idle | Ended::ByOperator) && session.owner != Identity::Nobody {
+                let endings = self.endings.entry(session.owner.clone()).or_default();
+                endings.push((*id, session.name.clone()));
+                endings.drain(..endings.len().saturating_sub(8));
+            }
             session.phase = Phase::Closing;
             session.orphan_until = None;
             self.effects.insert(format!("close {id} {why:?}"));
@@ -437,10 +474,8 @@ impl Model {
     }
 
     fn restart(&mut self) -> Answer {
-        let numbers = self.sessions.values().flat_map(|session| session.tabs.values());
-        let next_tab_number = numbers.max().map_or(1, |highest| highest + 1);
         let former = std::mem::replace(self, Self::new(self.rules));
-        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, next_tab_number);
+        (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, former.next_tab_number);
         self.empty_since = Some(self.now);
         (self.sessions, self.currents) = (former.sessions, former.currents);
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {

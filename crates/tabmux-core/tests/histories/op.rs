@@ -28,6 +28,13 @@ pub(crate) enum Lane {
     Beside,
 }
 
+/// The tab a call names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Named {
+    Local(u32),
+    Global(u64),
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Attach(Identity, Link),
@@ -37,7 +44,7 @@ pub(crate) enum Op {
     Opened(u32),
     OpenFailed(u32),
     Resolve(Who, Target),
-    Admit(Who, Target, Option<u32>, Lane),
+    Admit(Who, Target, Option<Named>, Lane),
     /// The call at the front of this session's queue, if none runs there.
     Begin(u32),
     Finish(u64),
@@ -126,6 +133,9 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let lane = select(vec![Lane::Queue, Lane::Queue, Lane::Queue, Lane::Beside]);
     let seat = select(vec![Seat::Plain, Seat::Plain, Seat::Clone]);
     let kind = select(vec![Kind::Browser, Kind::Browser, Kind::Ios]);
+    let numbers: Vec<u64> =
+        model.sessions.values().flat_map(|session| session.tabs.values().copied()).chain([model.next_tab_number]).collect();
+    let named = prop_oneof![(1..4u32).prop_map(Named::Local), select(numbers).prop_map(Named::Global)];
     let wanted = prop::option::weighted(0.6, 0..4u8);
     let callers = prop_oneof![
         6 => (identity(), link).prop_map(|(identity, link)| Op::Attach(identity, link)),
@@ -147,7 +157,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => (session(), identity()).prop_map(|(session, to)| Op::HandOver(session, to)),
     ];
     let working = prop_oneof![
-        8 => (aimed, prop::option::weighted(0.3, 1..4u32), lane).prop_map(|((who, target), tab, lane)| Op::Admit(who, target, tab, lane)),
+        8 => (aimed, prop::option::weighted(0.4, named), lane).prop_map(|((who, target), tab, lane)| Op::Admit(who, target, tab, lane)),
         6 => session().prop_map(Op::Begin),
         6 => select(calls).prop_map(Op::Finish),
         3 => session().prop_map(Op::AddTab),

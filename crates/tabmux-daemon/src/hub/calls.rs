@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, Code, Fault, SessionId};
+use tabmux_core::{Admitted, CallId, Code, Fault, SessionId, TabNumber, TabRef};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Common, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
@@ -46,6 +46,11 @@ impl Dispatch for Doorway {
 impl Hub {
     /// Runs one tool for one caller, whatever door it came through.
     pub(crate) async fn run_tool(self: &Arc<Self>, ask: Ask) -> ToolAnswer {
+        self.run_on(ask, None).await
+    }
+
+    /// The same where the tab is named by its number in the whole daemon (S2.14).
+    pub(crate) async fn run_on(self: &Arc<Self>, ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
         let Some(_visit) = Visit::begin(self) else {
             // Decided to exit with nothing to do: this call was not run, and the shim sends it again to the next daemon.
             return std::future::pending().await;
@@ -53,7 +58,7 @@ impl Hub {
         let began = Instant::now();
         let (caller, name) = (ask.caller.clone(), ask.tool.chars().take(64).collect::<String>());
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = self.dispatch(ask).await;
+        let answer = self.dispatch(ask, number).await;
         let code = answer.outcome.as_ref().err().map(|fault| fault.code.name());
         if code.is_some() {
             self.counters.faults.fetch_add(1, Ordering::Relaxed);
@@ -63,11 +68,15 @@ impl Hub {
         answer
     }
 
-    async fn dispatch(self: &Arc<Self>, mut ask: Ask) -> ToolAnswer {
-        let (tool, common) = match self.prepare(&mut ask) {
+    async fn dispatch(self: &Arc<Self>, mut ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
+        let (tool, mut common) = match self.prepare(&mut ask) {
             Ok(prepared) => prepared,
             Err(fault) => return ToolAnswer { outcome: Err(fault), result: Map::new() },
         };
+        // The envelope's tab wins over one inside it.
+        if let Some(number) = number {
+            common.tab = Some(number.to_string());
+        }
         let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(LONGEST);
         match tool.run {
             Run::Desk(desk_tool) => {
@@ -80,7 +89,7 @@ impl Hub {
                 let outcome = self.isolated(run, deadline, &cancel).await;
                 super::reply::of_desk(outcome)
             }
-            Run::Page(page_tool) => self.page_call(page_tool, &common, ask, deadline).await,
+            Run::Page(page_tool) => self.page_call(page_tool, common, number, ask, deadline).await,
         }
     }
 
@@ -120,18 +129,26 @@ impl Hub {
         )
     }
 
-    async fn page_call(self: &Arc<Self>, tool: &'static dyn PageTool, common: &Common, ask: Ask, deadline: Instant) -> ToolAnswer {
-        match self.admit(tool, common, &ask.caller, ask.args, deadline) {
+    async fn page_call(
+        self: &Arc<Self>,
+        tool: &'static dyn PageTool,
+        common: Common,
+        number: Option<TabNumber>,
+        ask: Ask,
+        deadline: Instant,
+    ) -> ToolAnswer {
+        match self.admit(tool, common, number, &ask.caller, ask.args, deadline) {
             Err(fault) => ToolAnswer { outcome: Err(fault), result: Map::new() },
             Ok(pending) => {
-                let (admitted, made) = (pending.admitted, pending.made.clone());
+                let (admitted, made, session) = (pending.admitted, pending.made.clone(), pending.guard.handle.clone());
+                let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
-                if made.is_some() && outcome.as_ref().is_err_and(|fault| fault.code != Code::Timeout) {
-                    // A call that came to nothing leaves no session behind, unless something is in it already (S3.25).
-                    // One that ran out of time does: a slow browser is found started by the next call.
-                    self.decide_now(|registry, _| registry.undo_unused(admitted.session));
+                // One that ran out of time does: a slow browser is found started by the next call.
+                if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
+                    undo.session = None;
                 }
-                super::reply::of_page(self, outcome, &admitted, made)
+                drop(undo);
+                super::reply::of_page(self, outcome, &admitted, made, || session.take_news())
             }
         }
     }
@@ -141,13 +158,15 @@ impl Hub {
     fn admit(
         self: &Arc<Self>,
         tool: &'static dyn PageTool,
-        common: &Common,
+        mut common: Common,
+        number: Option<TabNumber>,
         caller: &CallerOf,
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
+        let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, tool, common, caller);
+        let admitted = self.admit_locked(&mut state, tool, common.session.as_deref(), tab, caller);
         let pending = admitted.and_then(|(admitted, made)| {
             let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
                 state.registry.finish(admitted.call, self.clock.now());
@@ -157,9 +176,11 @@ impl Hub {
             state.enders.insert(admitted.call.0, end);
             let (reply, answer) = oneshot::channel();
             let abort = CancellationToken::new();
-            handle.submit(Job { admitted, tool, common: common.clone(), args, abort: abort.clone(), reply });
+            // However the call named it: the session's own id from here on.
+            common.tab = admitted.tab.map(|tab| tab.to_string());
+            handle.submit(Job { admitted, tool, common, args, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, made, deadline, answer, ended, _guard: guard })
+            Ok(Pending { admitted, made, deadline, answer, ended, guard })
         });
         let safe = self.carry_out(&mut state);
         drop(state);
@@ -171,10 +192,10 @@ impl Hub {
         self: &Arc<Self>,
         state: &mut State,
         tool: &'static dyn PageTool,
-        common: &Common,
+        session: Option<&str>,
+        tab: Option<TabRef<'_>>,
         caller: &CallerOf,
     ) -> Result<(Admitted, Option<String>), Fault> {
-        let (session, tab) = (common.session.as_deref(), common.tab.as_deref());
         let now = self.clock.now();
         if tool.skips_queue() {
             return state.registry.admit_beside(caller.as_caller(), session, tab, now).map(|admitted| (admitted, None));
@@ -185,13 +206,16 @@ impl Hub {
         };
         // A call that names a tab means one that is there already.
         let none_yet = session.is_none() && tab.is_none() && state.registry.owns_none(caller.as_caller());
-        if !(tool.makes_session() && none_yet && refused.code == Code::SessionRequired) {
+        if !(tool.makes_session() && none_yet && matches!(refused.code, Code::SessionRequired | Code::SessionClosed)) {
             return Err(refused);
         }
         let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
         let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, now)?;
-        Ok((admitted, Some(opened.warning.unwrap_or_default())))
+        // Why the caller has none any more is said with the new one.
+        let ended = (refused.code == Code::SessionClosed).then_some(refused.message);
+        let warning: Vec<String> = ended.into_iter().chain(opened.warning).collect();
+        Ok((admitted, Some(warning.join("\n"))))
     }
 
     /// Runs a page tool in a session the daemon itself names (the first page of a new session).
@@ -205,7 +229,7 @@ impl Hub {
     ) -> Result<Work, Fault> {
         let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
         let common = Common { session: Some(handle), ..Common::default() };
-        self.admit(tool, &common, caller, args, deadline)?.wait(&CancellationToken::new()).await
+        self.admit(tool, common, None, caller, args, deadline)?.wait(&CancellationToken::new()).await
     }
 
     /// The call has ended; the second time says nothing new.
@@ -230,7 +254,7 @@ struct Pending {
     answer: oneshot::Receiver<Result<Work, Fault>>,
     /// The call was ended from outside.
     ended: oneshot::Receiver<Fault>,
-    _guard: CallGuard,
+    guard: CallGuard,
 }
 
 impl Pending {
@@ -242,6 +266,20 @@ impl Pending {
             Ok(work) = self.answer => work,
             () = tokio::time::sleep_until(self.deadline) => Err(timed_out()),
             () = cancel.cancelled() => Err(cancelled()),
+        }
+    }
+}
+
+/// A call that came to nothing or was given up leaves no session behind, unless something is in it already (S3.25).
+struct UndoUnused<'a> {
+    hub: &'a Arc<Hub>,
+    session: Option<SessionId>,
+}
+
+impl Drop for UndoUnused<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session {
+            self.hub.decide_now(|registry, _| registry.undo_unused(session));
         }
     }
 }

@@ -22,8 +22,14 @@ pub(super) fn of_desk(outcome: ToolResult) -> ToolAnswer {
     }
 }
 
-/// `made` is there when a session was made for this call.
-pub(super) fn of_page(hub: &Arc<Hub>, outcome: Result<Work, Fault>, admitted: &Admitted, made: Option<String>) -> ToolAnswer {
+/// `made` is there when a session was made for this call; `take_news` is asked when there is a reply to put them first in.
+pub(super) fn of_page(
+    hub: &Arc<Hub>,
+    outcome: Result<Work, Fault>,
+    admitted: &Admitted,
+    made: Option<String>,
+    take_news: impl FnOnce() -> Vec<String>,
+) -> ToolAnswer {
     let mut result = Map::new();
     let described = hub.look(|registry| registry.session(admitted.session).map(|session| describe(session, &mut result)));
     let mut work = match outcome {
@@ -57,7 +63,7 @@ pub(super) fn of_page(hub: &Arc<Hub>, outcome: Result<Work, Fault>, admitted: &A
     if let Some(described) = described.filter(|_| shown) {
         footer.push(described);
     }
-    ToolAnswer { outcome: Ok(framed(&work.news, work.reply, &footer)), result }
+    ToolAnswer { outcome: Ok(framed(&take_news(), work.reply, &footer)), result }
 }
 
 fn describe(session: &Session, result: &mut Map<String, Value>) -> String {

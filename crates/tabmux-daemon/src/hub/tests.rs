@@ -2,6 +2,7 @@
 
 mod clients;
 mod clocks;
+mod commands;
 mod current;
 mod dialogs;
 mod opening;

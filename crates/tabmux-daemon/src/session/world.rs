@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
-use tabmux_driver::{Context, ContextSpec, Dialog, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord};
+use tabmux_driver::{Context, ContextSpec, Dialog, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -18,6 +18,10 @@ use crate::hub::Hub;
 
 /// How long making a context may take; it outlives the call that asked for it.
 const OPENING: Duration = Duration::from_secs(60);
+
+/// How long until a context that did not close is tried again: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// News that wait for the next reply.
 const MAX_NEWS: usize = 20;
@@ -133,7 +137,9 @@ impl World {
             Err(closed_meanwhile) => Err(closed_meanwhile),
         };
         if let Err(fault) = written {
-            self.close_context(&*context).await;
+            if let Err(why) = close_context(&*context).await {
+                tracing::warn!(session = %self.id, why, "a context that is not wanted any more did not close");
+            }
             return Err(fault);
         }
         Ok(context)
@@ -201,9 +207,9 @@ impl World {
         news.push_back(text);
     }
 
-    #[cfg(test)]
-    pub(super) fn news_waiting(&self) -> usize {
-        locked(&self.news).len()
+    /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.
+    pub(super) fn take_news(&self) -> Vec<String> {
+        locked(&self.news).drain(..).collect()
     }
 
     /// An opening dialog ends the call that runs on its page: nothing else would (contract).
@@ -251,39 +257,59 @@ impl World {
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);
-        let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url, news: locked(&self.news).drain(..).collect() });
+        let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url });
         // Nobody listens when the caller gave up or the session ended.
         drop(reply.send(outcome));
     }
 
-    /// Closes the context; also one that a former daemon made and this one never opened.
+    /// Closes the context; also one that a former daemon made and this one never opened. One that does not close is
+    /// tried again, ever less often: until it is gone the session stays on record, so that the next daemon knows of it.
     pub(super) async fn close(self: &Arc<Self>) {
-        let opened = self.context.lock().await.take();
-        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
-        let context = match (opened, known) {
-            (Some(context), _) => Some(context),
-            (None, Some(handle)) => self.find_again(&Handle(handle.to_string())).await,
-            (None, None) => None,
-        };
-        if let Some(context) = context {
-            self.close_context(&*context).await;
+        let mut pause = FIRST_PAUSE;
+        while let Err(why) = self.close_once().await {
+            tracing::warn!(session = %self.id, why, "the context did not close and is tried again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         locked(&self.pages).clear();
     }
 
-    async fn find_again(&self, handle: &Handle) -> Option<Arc<dyn Context>> {
-        let browser = self.hub.browsers.get().await.ok()?;
-        let adopting = tokio::time::timeout(HOUSEKEEPING, browser.adopt_context(handle, &[]));
-        adopting.await.ok()?.ok().map(|adopted| adopted.context)
+    async fn close_once(&self) -> Result<(), String> {
+        let opened = self.context.lock().await.clone();
+        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
+        let context = match (opened, known) {
+            (Some(context), _) => Some(context),
+            (None, Some(handle)) => self.find_again(&Handle(handle.to_string())).await?,
+            (None, None) => None,
+        };
+        match context {
+            Some(context) => close_context(&*context).await,
+            None => Ok(()),
+        }
     }
 
-    async fn close_context(&self, context: &dyn Context) {
-        match tokio::time::timeout(HOUSEKEEPING, AssertUnwindSafe(context.close()).catch_unwind()).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::warn!(session = %self.id, %error, "the context did not close"),
-            Ok(Err(_)) => tracing::error!(session = %self.id, "closing the context failed inside the driver"),
-            Err(_) => tracing::warn!(session = %self.id, "closing the context took too long"),
-        }
+    /// A context that cannot be found is gone.
+    async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
+        let Ok(browser) = self.hub.browsers.get().await else { return Ok(None) };
+        let adopted = bounded(browser.adopt_context(handle, &[])).await?;
+        Ok(adopted.ok().map(|adopted| adopted.context))
+    }
+}
+
+async fn close_context(context: &dyn Context) -> Result<(), String> {
+    match bounded(context.close()).await? {
+        // The browser took it along.
+        Ok(()) | Err(DriverError::BrowserGone(_)) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a driver answers, unless it hangs or panics.
+async fn bounded<T>(asked: impl Future<Output = T>) -> Result<T, String> {
+    match tokio::time::timeout(HOUSEKEEPING, AssertUnwindSafe(asked).catch_unwind()).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err("the driver panicked".to_owned()),
+        Err(_) => Err("it took too long".to_owned()),
     }
 }
 
@@ -292,5 +318,12 @@ fn closed() -> Fault {
 }
 
 pub(super) fn dialog_fault(dialog: &Dialog) -> Fault {
-    tabmux_driver::DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+    DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+}
+
+#[cfg(test)]
+impl World {
+    pub(super) fn news_waiting(&self) -> usize {
+        locked(&self.news).len()
+    }
 }

@@ -14,6 +14,8 @@ use tokio::sync::Semaphore;
 pub(crate) enum Mood {
     Good,
     Fail,
+    /// Fails, and the browser is still there.
+    Refuse,
     Panic,
     /// Never ends, unless its future is dropped.
     Hang,
@@ -63,6 +65,10 @@ impl Stubborn {
         self.shared.closing.lock().unwrap().extend(moods);
     }
 
+    pub(crate) fn closes_left(&self) -> usize {
+        self.shared.closing.lock().unwrap().len()
+    }
+
     pub(crate) fn let_go(&self) {
         self.shared.gate.add_permits(1);
     }
@@ -84,6 +90,7 @@ impl Shared {
         match mood {
             Mood::Good => Ok(()),
             Mood::Fail => Err(DriverError::BrowserGone("it is in a mood.".into())),
+            Mood::Refuse => Err(DriverError::Unsupported("not now".into())),
             Mood::Panic => panic!("the driver has a defect"),
             Mood::Hang => std::future::pending().await,
             Mood::Wait => {

@@ -79,18 +79,41 @@ fn after_a_goodbye_the_waiting_connection_may_begin_afresh() {
     assert_eq!(code(world.registry.authorize(third, world.now)), Some(Code::SessionExists), "the second drives now");
 }
 
-/// S1.42
+/// S1.42: a token is no connection; whoever shows it finds its sessions, also when nobody was there meanwhile.
 #[test]
-fn connections_of_one_token_work_side_by_side_and_only_the_last_one_can_be_lost() {
-    let mut world = World::new();
-    let (one, two) = (world.connect(token("ci")), world.connect(token("ci")));
-    let id = world.open(one, "web");
-    assert_eq!(world.resolve(by(two), None), Ok(id));
-    world.leave(one, Leave::Lost);
-    assert_eq!(world.orphaned(), 0);
-    assert_eq!(world.session(id).epoch, crate::Epoch(1), "nothing changed hands");
-    world.leave(two, Leave::Lost);
-    assert_eq!(world.orphaned(), 1);
+fn sessions_of_a_token_are_never_orphans_however_its_clients_leave() {
+    for identity in [token("ci"), Identity::Path("p".into()), Identity::Http("h".into())] {
+        for on_lost in [OnLost::Grace, OnLost::Close, OnLost::Keep] {
+            let mut world = World::with(Rules { on_lost, ..rules() });
+            let (shim, other) = (world.connect(identity.clone()), world.connect(identity.clone()));
+            let id = world.open(shim, "web");
+            assert_eq!(world.resolve(by(other), None), Ok(id));
+            world.leave(shim, Leave::Lost);
+            world.leave(other, Leave::Lost);
+            assert_eq!((world.effects(), world.orphaned()), (vec![], 0), "{identity} {on_lost:?}");
+            assert_eq!(world.tick_after(IDLE - 1), []);
+            let back = world.connect(identity.clone());
+            assert_eq!(world.resolve(by(back), None), Ok(id));
+            assert_eq!(world.session(id).epoch, crate::Epoch(1), "nothing changed hands");
+            assert_eq!(world.tick_after(1), [close(id, Ended::Idle)]);
+        }
+    }
+}
+
+/// S2.22: DELETE by one of several clients of a token.
+#[test]
+fn a_goodbye_ends_nothing_while_another_client_shows_the_same_token() {
+    for link in [Link::Connection, Link::None] {
+        let mut world = World::new();
+        let (stays, leaves) = (world.registry.attach(token("ci"), link, world.now), world.visit(token("ci")));
+        let id = world.open(leaves, "web");
+        world.visit(token("other"));
+        world.leave(leaves, Leave::Goodbye);
+        assert_eq!(world.effects(), [], "{link:?}");
+        assert_eq!(world.resolve(by(stays), None), Ok(id));
+        world.leave(stays, Leave::Goodbye);
+        assert_eq!(world.effects(), [close(id, Ended::Goodbye)], "the last one closes the door");
+    }
 }
 
 /// S1.17, S2.22

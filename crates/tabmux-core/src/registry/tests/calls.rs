@@ -115,7 +115,7 @@ fn a_call_beside_the_queue_does_not_wait_and_does_not_end_the_running_one() {
     let tab = world.add_tab(id);
     let running = world.admit(by(me), None).unwrap();
     world.begin(running).unwrap();
-    let [one, two] = [0; 2].map(|_| world.registry.admit_beside(by(me), Some("web"), Some("t1"), world.now).unwrap());
+    let [one, two] = [0; 2].map(|_| world.registry.admit_beside(by(me), Some("web"), Some(TabRef::Local("t1")), world.now).unwrap());
     assert_eq!((one.tab, one.session, one.picked_for_caller), (Some(tab), id, false));
     assert!(world.finish(one) && !world.finish(one));
     assert_eq!(world.registry.counts().running, 2);

@@ -43,7 +43,8 @@ fn tabs_are_written_when_something_changed_and_only_then() {
     let id = world.open(me, "web");
     world.add_tab(id);
     let tab = world.add_tab(id);
-    assert_eq!(written(&mut world), [whole(&world, id)], "several changes are one record");
+    let numbers = [2, 3].map(|number| Persist::NextTab(TabNumber(number)));
+    assert_eq!(written(&mut world), [&numbers[..], &[whole(&world, id)]].concat(), "several changes are one record");
     world.registry.select_tab(id, tab).unwrap();
     assert_eq!(written(&mut world), [], "it was current already");
     world.registry.select_tab(id, TabId(1)).unwrap();

@@ -101,10 +101,10 @@ fn when_a_connection_is_lost_its_running_call_finishes_and_its_waiting_ones_are_
 #[test]
 fn a_session_its_owner_uses_without_a_connection_is_an_orphan_no_more() {
     let mut world = World::new();
-    let me = world.connect(token("t"));
+    let me = world.connect(secret("me"));
     let id = world.open(me, "web");
     world.leave(me, Leave::Lost);
-    let command = world.visit(token("t"));
+    let command = world.visit(secret("me"));
     assert_eq!(world.orphaned(), 1, "coming is not using");
     let call = world.admit(by(command), None).unwrap();
     assert_eq!((world.orphaned(), world.session(id).epoch), (0, crate::Epoch(1)));

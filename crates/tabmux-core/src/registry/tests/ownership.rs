@@ -48,11 +48,13 @@ fn an_unknown_name_is_shown_safely_and_cut() {
 fn a_listing_shows_the_callers_own_sessions_in_the_order_they_were_made() {
     let mut world = World::new();
     let (a, b) = (world.connect(secret("a")), world.connect(secret("b")));
-    for (name, created_unix_ms) in [("late", 9), ("early", 1), ("middle", 5)] {
-        world.open_as(a, Open { created_unix_ms, ..plain(Some(name)) });
+    // The clock is set back meanwhile, two are made in the same moment, and ids are drawn at random.
+    for (name, created_unix_ms, id) in [("first", 9, 30), ("second", 5, 20), ("third", 5, 10)] {
+        let open = Open { created_unix_ms, ..plain(Some(name)) };
+        world.registry.reserve(by(a), open, || minted(id), world.now).unwrap();
     }
     world.open(b, "other");
-    assert_eq!(world.names(a), ["early", "middle", "late"]);
+    assert_eq!(world.names(a), ["first", "second", "third"]);
     assert_eq!(world.names(b), ["other"]);
     assert_eq!(world.registry.list_all().len(), 4);
     assert_eq!(world.registry.list(by(ClientId(99))).len(), 0);
@@ -90,18 +92,38 @@ fn a_stranger_cannot_reach_an_owned_session_even_by_its_uuid() {
     assert_eq!(code(world.resolve(by(stranger), Some(&uuid))), Some(Code::SessionNotFound));
 }
 
+/// S2.13, S3.14
+#[test]
+fn an_identity_owns_what_it_names_as_its_own_and_nothing_else() {
+    let mut world = World::new();
+    let (me, stranger) = (world.connect(secret("me")), world.visit(Identity::Nobody));
+    let (mine, strangers) = (world.open(me, "web"), world.open(stranger, "web"));
+    let names = |world: &World, id: SessionId| ["web".to_owned(), id.to_string(), world.session(id).uuid.to_string()];
+    let (of_mine, of_strangers) = (names(&world, mine), names(&world, strangers));
+    let owned = |world: &World, identity: Identity, names: &[String; 3]| names.clone().map(|name| world.registry.owns(&identity, &name));
+    assert_eq!(owned(&world, secret("me"), &of_mine), [true; 3]);
+    assert_eq!(owned(&world, Identity::Nobody, &of_strangers), [false, false, true]);
+    assert_eq!(owned(&world, Identity::Nobody, &of_mine), [false; 3]);
+    assert_eq!(owned(&world, secret("me"), &of_strangers), [true, false, false], "it has a 'web' of its own");
+    assert_eq!(owned(&world, token("t"), &of_mine), [false; 3]);
+    assert_eq!(owned(&world, Identity::Operator, &of_mine), [false; 3], "reaching is not owning");
+    world.close(by(me), None).unwrap();
+    assert_eq!(owned(&world, secret("me"), &of_mine), [false; 3]);
+}
+
 /// S3.13
 #[test]
 fn the_operator_reaches_any_session_by_id_uuid_or_a_name_only_one_has() {
     let mut world = World::new();
     let (a, b, operator) = (world.connect(secret("a")), world.connect(secret("b")), world.visit(Identity::Operator));
     let (shared, only) = (world.open(a, "web"), world.open(a, "mail"));
-    world.open(b, "web");
+    let second = world.open(b, "web");
     let uuid = world.session(shared).uuid.to_string();
     assert_eq!(world.resolve(by(operator), Some("mail")), Ok(only));
     assert_eq!(world.resolve(by(operator), Some(&shared.to_string())), Ok(shared));
     assert_eq!(world.resolve(by(operator), Some(&uuid)), Ok(shared));
-    assert_eq!(code(world.resolve(by(operator), Some("web"))), Some(Code::SessionNotFound), "two have that name");
+    let ambiguous = world.resolve(by(operator), Some("web")).unwrap_err();
+    assert_eq!((ambiguous.code, ambiguous.message), (Code::BadArgument, format!("2 sessions are named 'web': {shared}, {second}.")));
     let own = world.open(operator, "web");
     assert_eq!(world.resolve(by(operator), Some("web")), Ok(own), "its own comes first");
     assert_eq!(world.names(operator), ["web"]);

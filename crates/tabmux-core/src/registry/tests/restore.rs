@@ -14,6 +14,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         phase,
         isolation: "context".to_owned(),
         context: Some("ctx".into()),
+        made: number.into(),
         created_unix_ms: 1,
         epoch: Epoch(4),
         tabs: BTreeMap::new(),
@@ -55,6 +56,31 @@ fn tab_numbers_go_on_above_the_old_ones() {
     assert_eq!((tab, world.tab(SessionId(1), tab).number), (TabId(4), TabNumber(41)));
 }
 
+/// S2.5
+#[test]
+fn the_number_of_a_tab_that_is_gone_is_not_given_again_after_a_restart() {
+    let mut former = World::new();
+    let me = former.connect(token("t"));
+    let id = former.open(me, "web");
+    let tabs = [0; 3].map(|_| former.add_tab(id));
+    former.registry.remove_tab(id, tabs[2]);
+    let mut world = World::new();
+    world.registry.restore(former.registry.records().cloned().collect(), vec![], former.registry.next_tab(), world.now);
+    world.registry.check_invariants();
+    let tab = world.add_tab(id);
+    assert_eq!((world.tab(id, tab).number, world.registry.next_tab()), (TabNumber(4), TabNumber(5)));
+}
+
+/// S3.36
+#[test]
+fn sessions_made_after_a_restart_are_listed_after_those_before_it() {
+    let mut world = World::restored(rules(), vec![record(2, token("t"), Phase::Open), record(7, token("t"), Phase::Open)], vec![]);
+    let me = world.visit(token("t"));
+    world.registry.reserve(by(me), plain(Some("new")), || minted(1), world.now).unwrap();
+    world.registry.check_invariants();
+    assert_eq!(world.names(me), ["s2", "s7", "new"]);
+}
+
 /// S3.5, S3.23
 #[test]
 fn what_was_half_made_is_undone_and_what_was_half_closed_is_finished() {
@@ -92,7 +118,7 @@ fn sessions_of_peers_that_can_be_lost_wait_as_orphans_for_the_grace_time() {
 fn the_clocks_of_restored_sessions_begin_at_the_restart() {
     let mut world = World::with(rules());
     world.pass(10 * IDLE);
-    world.registry.restore(vec![record(1, token("t"), Phase::Open), record(2, secret("s"), Phase::Open)], vec![], world.now);
+    world.registry.restore(vec![record(1, token("t"), Phase::Open), record(2, secret("s"), Phase::Open)], vec![], TabNumber(1), world.now);
     assert_eq!(world.tick_after(GRACE - 1), []);
     assert_eq!(world.tick_after(1), [close(SessionId(2), Ended::Lost)]);
     assert_eq!(world.tick_after(IDLE - GRACE), [close(SessionId(1), Ended::Idle)]);

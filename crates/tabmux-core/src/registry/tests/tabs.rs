@@ -4,7 +4,7 @@ use super::*;
 use crate::{TabNumber, WindowId};
 
 fn admit_tab(world: &mut World, client: ClientId, tab: &str) -> Result<Option<TabId>, Fault> {
-    world.registry.admit(by(client), Some("web"), Some(tab), world.now).map(|admitted| admitted.tab)
+    world.registry.admit(by(client), Some("web"), Some(TabRef::Local(tab)), world.now).map(|admitted| admitted.tab)
 }
 
 #[test]
@@ -112,6 +112,59 @@ fn tab_numbers_are_unique_in_the_daemon_and_lead_to_one_session() {
     assert_eq!(world.registry.tab_numbered(TabNumber(4)), None);
 }
 
+fn admit_number(world: &mut World, client: ClientId, target: Option<&str>, number: TabNumber) -> Result<(SessionId, Option<TabId>), Fault> {
+    let queued = world.registry.admit(by(client), target, Some(TabRef::Global(number)), world.now)?;
+    world.finish(queued);
+    let beside = world.registry.admit_beside(by(client), target, Some(TabRef::Global(number)), world.now)?;
+    world.finish(beside);
+    assert_eq!((queued.session, queued.tab), (beside.session, beside.tab));
+    assert!(!queued.picked_for_caller, "the number said which session");
+    Ok((queued.session, queued.tab))
+}
+
+/// S2.14
+#[test]
+fn a_tab_number_leads_into_any_session_of_the_caller_and_into_no_other() {
+    let mut world = World::new();
+    let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
+    let (one, two) = (world.open(me, "one"), world.open(me, "two"));
+    let yours = world.open(you, "one");
+    let [tab, other, foreign] = [one, two, yours].map(|id| {
+        let tab = world.add_tab(id);
+        world.tab(id, tab).number
+    });
+    assert_eq!(admit_number(&mut world, me, None, tab), Ok((one, Some(TabId(1)))), "none of the two is current");
+    let id = two.to_string();
+    for target in ["two", &id] {
+        assert_eq!(admit_number(&mut world, me, Some(target), other), Ok((two, Some(TabId(1)))));
+        assert_eq!(admit_number(&mut world, me, Some(target), tab), Err(foreign_tab()), "a tab of another session than the named one");
+    }
+    let foreign_name = yours.to_string();
+    for (target, number) in
+        [(None, foreign), (Some("one"), foreign), (Some(&*foreign_name), foreign), (Some("none"), tab), (None, TabNumber(99))]
+    {
+        assert_eq!(admit_number(&mut world, me, target, number), Err(foreign_tab()), "{target:?} {number}");
+    }
+    world.registry.hand_over(one, &secret("you"), world.now);
+    world.registry.check_invariants();
+    assert_eq!(admit_number(&mut world, me, None, tab), Err(foreign_tab()));
+    assert_eq!(admit_number(&mut world, you, None, tab), Ok((one, Some(TabId(1)))));
+}
+
+/// S2.14
+#[test]
+fn a_stranger_names_the_session_of_its_tab_by_the_uuid() {
+    let mut world = World::new();
+    let stranger = world.visit(Identity::Nobody);
+    let id = world.open(stranger, "web");
+    let tab = world.add_tab(id);
+    let (number, uuid) = (world.tab(id, tab).number, world.session(id).uuid.to_string());
+    assert_eq!(admit_number(&mut world, stranger, Some(&uuid), number), Ok((id, Some(tab))));
+    for target in [None, Some("web"), Some(&*id.to_string())] {
+        assert_eq!(admit_number(&mut world, stranger, target, number), Err(foreign_tab()), "{target:?}");
+    }
+}
+
 /// S2.24, S1.37
 #[test]
 fn an_event_of_a_tab_belongs_to_its_session_and_to_nobody_once_it_is_closed() {
@@ -122,13 +175,11 @@ fn an_event_of_a_tab_belongs_to_its_session_and_to_nobody_once_it_is_closed() {
         let tab = world.add_tab(id);
         world.tab(id, tab).number
     });
-    assert_eq!(world.registry.owner_of(one), Some((mine, &secret("me"))));
-    assert_eq!(world.registry.owner_of(two), Some((yours, &secret("you"))));
-    assert_eq!(world.registry.owner_of(TabNumber(9)), None);
+    assert_eq!([one, two].map(|number| world.registry.tab_numbered(number)), [Some((mine, TabId(1))), Some((yours, TabId(1)))]);
     world.close(by(me), None).unwrap();
-    assert_eq!((world.registry.owner_of(one), world.registry.tab_numbered(one)), (None, None));
+    assert_eq!(world.registry.tab_numbered(one), None);
     world.registry.remove_tab(yours, TabId(1));
-    assert_eq!(world.registry.owner_of(two), None);
+    assert_eq!(world.registry.tab_numbered(two), None);
 }
 
 /// S4.17

@@ -1,9 +1,9 @@
 //! The reference's calls, tabs and viewers.
 
-use tabmux_core::Code;
+use tabmux_core::{Code, Identity};
 
 use super::{Answer, Call, DONE, Model, Place};
-use crate::op::{Lane, Target, Who};
+use crate::op::{Lane, Named, Target, Who};
 
 impl Model {
     pub(super) fn end_call(&mut self, call: u64, code: Code) {
@@ -11,12 +11,18 @@ impl Model {
         self.effects.insert(format!("end {call} {code}"));
     }
 
-    pub(super) fn admit(&mut self, who: Who, target: Target, tab: Option<u32>, lane: Lane) -> Answer {
+    pub(super) fn admit(&mut self, who: Who, target: Target, named: Option<Named>, lane: Lane) -> Answer {
         let identity = self.acting(who.client)?;
-        let id = self.find(&identity, who.agent, target)?;
-        if let Some(tab) = tab {
-            self.tab(id, tab)?;
-        }
+        let (id, tab) = match named {
+            Some(Named::Global(number)) => self.numbered(&identity, target, number).ok_or(Code::PolicyDenied)?,
+            Some(Named::Local(tab)) => {
+                let id = self.find(&identity, who.agent, target)?;
+                self.tab(id, tab)?;
+                (id, tab)
+            }
+            None => (self.find(&identity, who.agent, target)?, 0),
+        };
+        let picked = target.text().is_none() && !matches!(named, Some(Named::Global(_)));
         let waiting = self.calls_in(id, Place::Waiting).len();
         let ahead = waiting + self.calls_in(id, Place::Running).len();
         let place = match lane {
@@ -34,7 +40,7 @@ impl Model {
         let call = self.next_call;
         self.next_call += 1;
         self.calls.insert(call, Call { session: id, client: who.client, epoch, place });
-        Ok(vec![call, id.into(), epoch, ahead as u64, u64::from(target.text().is_none())])
+        Ok(vec![call, id.into(), epoch, ahead as u64, u64::from(picked), tab.into()])
     }
 
     pub(super) fn begin(&mut self, id: u32) -> Answer {
@@ -52,6 +58,19 @@ impl Model {
         let Some(ended) = self.calls.remove(&call) else { return Ok(vec![0]) };
         self.sessions.get_mut(&ended.session).expect("a call has a session").last_used = self.now;
         Ok(vec![1])
+    }
+
+    /// The session and tab of that number, if the caller may mean it.
+    fn numbered(&self, identity: &Identity, target: Target, number: u64) -> Option<(u32, u32)> {
+        let (id, tab) = self.ids(|_| true).into_iter().find_map(|id| {
+            let tab = self.sessions[&id].tabs.iter().find(|(_, of)| **of == number)?;
+            Some((id, *tab.0))
+        })?;
+        let own = match target {
+            Target::Current => self.listed(identity).contains(&id),
+            _ => self.look_up(identity, None, target) == Ok(id),
+        };
+        own.then_some((id, tab))
     }
 
     fn tab(&self, id: u32, tab: u32) -> Result<(), Code> {

@@ -25,8 +25,32 @@ async fn an_idle_session_is_closed_when_its_time_is_over_and_not_before() {
         assert_eq!(house.hub.look(|registry| registry.counts().sessions), 0);
         resume();
         eventually("it is gone", || house.sessions() == 0).await;
-        assert!(agent.fault("evaluate", json!({"sessionId": "s", "script": "1"})).await.message.contains("No session: s"));
+        let fault = agent.fault("evaluate", json!({"sessionId": "s", "script": "1"})).await;
+        assert!(fault.message.starts_with("No session: s. Session 's' was closed after "), "{fault}");
+        let fault = agent.fault("evaluate", json!({"sessionId": "s", "script": "1"})).await;
+        assert_eq!(fault.message, "No session: s.", "said once");
     }
+}
+
+/// S0.20, C8: `navigate` makes a new session, and says what became of the old one.
+#[tokio::test]
+async fn a_session_made_in_place_of_an_idle_one_says_so() {
+    let house = House::with(|settings| settings.limits.warn_sessions = 1);
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let id = house.hub.look(|registry| registry.records().next().map(|session| session.id.to_string())).unwrap();
+    house.operator().ok("close_session", json!({"sessionId": id})).await;
+    let said = agent.ok("navigate", json!({"url": "http://a.test/"})).await.text;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines[1..],
+        [
+            "Session 's' was closed by the operator.",
+            "1 sessions of yours are open now; close those you no longer need.",
+            "[sessionId: browser-1, sessionType: browser]"
+        ]
+    );
+    assert_eq!(agent.ok("navigate", json!({"url": "http://a.test/"})).await.text.lines().count(), 2, "once");
 }
 
 /// S0.20, C1: a call that runs or waits keeps its session.

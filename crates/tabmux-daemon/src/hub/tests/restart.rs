@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use serde_json::{Value, json};
-use tabmux_core::{Code, Identity, Link, Phase, Session};
+use tabmux_core::{Code, Identity, Link, Phase, Session, TabNumber};
 use tabmux_tools::OpenSession;
 
 use crate::hub::CallerOf;
@@ -38,6 +38,28 @@ async fn sessions_names_ids_tabs_and_currents_survive_a_kill() {
     let urls: Vec<_> = pages["pages"].as_array().unwrap().iter().map(|page| (page["tabId"].clone(), page["url"].clone())).collect();
     assert_eq!(urls, [(json!("t1"), json!("http://x.test/")), (json!("t2"), json!("http://x2.test/"))]);
     assert_eq!(back.ok("new_page", json!({})).await.result["tabId"], "t3");
+}
+
+/// S2.5: nobody who kept a tab's number finds another tab behind it.
+#[tokio::test]
+async fn the_number_of_a_closed_tab_is_not_given_again_by_the_next_daemon() {
+    let house = House::new();
+    let agent = house.agent("a");
+    let highest = |house: &House| records(house).iter().flat_map(|session| session.tabs.values().map(|tab| tab.number)).max();
+    agent.ok("start_browser", json!({"sessionId": "x"})).await;
+    agent.ok("new_page", json!({"sessionId": "x"})).await;
+    assert_eq!(highest(&house), Some(TabNumber(2)));
+    agent.ok("close_session", json!({})).await;
+    let next = house.killed_and_started_again().await;
+    let agent = next.agent("a");
+    agent.ok("start_browser", json!({})).await;
+    assert_eq!(highest(&next), Some(TabNumber(3)), "from the journal");
+    agent.ok("close_session", json!({})).await;
+    next.hub.store.fell_behind();
+    next.hub.compact_when_long();
+    let last = next.killed_and_started_again().await;
+    last.agent("a").ok("start_browser", json!({})).await;
+    assert_eq!(highest(&last), Some(TabNumber(4)), "from the snapshot");
 }
 
 /// A session that no call has used since the restart is closed in the browser all the same.

@@ -98,6 +98,25 @@ async fn a_call_whose_page_goes_away_ends_with_tab_gone() {
     assert_eq!(running.await.unwrap().unwrap_err().code, Code::TabGone);
 }
 
+/// The contract: news come in the next reply, which is one that somebody takes.
+#[tokio::test]
+async fn a_reply_that_nobody_takes_takes_no_news_along() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("new_page", json!({})).await;
+    let session = house.session();
+    drop(session.page(tabmux_core::TabId(1)).unwrap().evaluate("crash()").await);
+    eventually("the news is in", || session.waiting().1 == 1).await;
+    let mut call = Box::pin(agent.call("evaluate", json!({"script": "1"})));
+    assert!(futures::poll!(&mut call).is_pending(), "it is admitted");
+    eventually("it has ended", || house.hub.look(|registry| registry.counts().waiting + registry.counts().running) == 0).await;
+    drop(call);
+    let said = agent.ok("evaluate", json!({"script": "1"})).await.text;
+    assert!(said.starts_with("Tab t1 crashed"), "{said}");
+    assert!(!agent.ok("evaluate", json!({"script": "1"})).await.text.contains("crashed"), "once");
+}
+
 /// News are bounded: the newest twenty are kept.
 #[tokio::test]
 async fn news_are_bounded() {
