@@ -27,10 +27,9 @@ fn without_settings_the_daemon_lives_where_the_system_keeps_such_things() {
     let uid = rustix::process::getuid().as_raw();
     let xdg = [("XDG_RUNTIME_DIR", at("xdg-run")), ("XDG_STATE_HOME", at("xdg-state"))];
     let plain = [("TMPDIR", at("tmp")), ("HOME", at("home"))];
-    for (variables, runtime, state) in [
-        (&xdg, at("xdg-run/tabmux"), at("xdg-state/tabmux")),
-        (&plain, at(&format!("tmp/tabmux-{uid}")), at("home/.local/state/tabmux")),
-    ] {
+    for (variables, runtime, state) in
+        [(&xdg, at("xdg-run/tabmux"), at("xdg-state/tabmux")), (&plain, at(&format!("tmp/tabmux-{uid}")), at("home/.local/state/tabmux"))]
+    {
         let command = |arguments: &[&str]| -> Command {
             let mut command = lab.command(arguments);
             command.env_remove("TABMUX_RUNTIME_DIR").env_remove("TABMUX_STATE_DIR").envs(variables.iter().cloned());
@@ -51,7 +50,8 @@ fn session_information_is_said_as_it_is_set() {
         let (lab, _file) = lab_with(&format!("[reply]\nsession_info = \"{value}\"\n"));
         let client = lab.ready_client();
         client.ok("start_browser", &json!({"sessionId": "picked"}));
-        let said = |arguments: &serde_json::Value| client.ok("evaluate", arguments).text().contains("sessionId: picked, sessionType: browser");
+        let said =
+            |arguments: &serde_json::Value| client.ok("evaluate", arguments).text().contains("sessionId: picked, sessionType: browser");
         assert_eq!(said(&json!({"script": "1", "sessionId": "picked"})), said_when_named, "{value}");
         assert_eq!(said(&json!({"script": "1"})), said_when_picked, "{value}");
     }

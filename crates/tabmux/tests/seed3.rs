@@ -140,7 +140,8 @@ fn an_agent_lists_uses_and_disposes_its_own_sessions_and_no_others() {
 fn a_made_up_caller_is_refused() {
     let (lab, mut door) = lab_and_door();
     let nobody = "00000000-0000-4000-8000-000000000000";
-    for caller in [json!(nobody), json!({"client": "c1"}), json!({"surface_id": nobody, "workspace_id": nobody}), json!({"token": nobody})] {
+    for caller in [json!(nobody), json!({"client": "c1"}), json!({"surface_id": nobody, "workspace_id": nobody}), json!({"token": nobody})]
+    {
         for method in ["open", "list"] {
             let answer = ask(&mut door, method, &json!({"caller": caller}));
             assert_eq!(code(&answer), "unauthorized", "{caller}: {answer}");
@@ -220,6 +221,24 @@ fn what_a_crash_left_half_made_or_half_closed_is_removed_at_the_start() {
     }
 }
 
+/// S3.29: what a disposed session was and where it went is nowhere on disk once the daemon is down; what lives is.
+#[test]
+fn after_the_end_nothing_of_a_session_is_on_disk() {
+    let (lab, mut door) = lab_and_door();
+    let session = open(&mut door, "https://private.test/path?key=secret123");
+    let store = list(&mut door)[0]["data_store_id"].as_str().unwrap().to_owned();
+    assert_eq!(lab.run(&["eval", "-t", &session, "document.cookie = \"token=secret456\""]).code, 0);
+    let traces = || {
+        let files = std::fs::read_dir(lab.state_dir()).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+        let text: String = files.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
+        [&session, &store, "private.test", "secret123", "secret456"].map(|trace| text.contains(trace))
+    };
+    assert_eq!(traces(), [true, true, true, true, false], "the manifest knows a live session, and never its cookies");
+    ask(&mut door, "dispose", &json!({"session_id": session}));
+    lab.stop();
+    assert_eq!(traces(), [false; 5]);
+}
+
 /// S3.36, S3.14: what was opened is in every later list, what was disposed in none, whatever others do meanwhile.
 #[test]
 fn a_listing_taken_during_changes_is_consistent() {
@@ -232,7 +251,8 @@ fn a_listing_taken_during_changes_is_consistent() {
             let mut own = |wanted: usize| {
                 let rows = list(&mut door);
                 let mut ids: Vec<_> = rows.iter().map(|row| row["session_id"].to_string()).collect();
-                (ids.sort(), ids.dedup());
+                ids.sort();
+                ids.dedup();
                 assert_eq!(ids.len(), rows.len(), "a session is listed twice: {rows:?}");
                 let mine: Vec<_> = rows.iter().filter(|row| row["session_id"] == session.as_str()).collect();
                 assert_eq!(mine.len(), wanted, "{rows:?}");
