@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Http, Lab, Mcp, Reply, SOON};
+use support::{Http, Lab, Mcp, Reply, SOON, until};
 
 /// A call of one agent within a connection, as the client names it.
 fn call_as(client: &Mcp, agent: &str, tool: &str, arguments: &Value) -> Reply {
@@ -41,6 +41,21 @@ fn the_three_patterns_are_written_down_with_examples() {
     {
         let row = readme.lines().find(|line| line.starts_with(pattern)).unwrap_or_else(|| panic!("pattern {pattern} is not in the README"));
         assert!(row.contains(example), "{row}");
+    }
+}
+
+/// S1.1, S2.28: two clients navigate at once, and each is where it went, in its one tab.
+#[test]
+fn clients_that_navigate_at_once_have_each_their_own_tab() {
+    let lab = Lab::new();
+    let clients = [lab.ready_client(), lab.ready_client()];
+    let urls = ["https://one.test/?delay=300", "https://two.test/?delay=300"];
+    let asked: Vec<_> = clients.iter().zip(urls).map(|(client, url)| client.start_call("navigate", &json!({"url": url}))).collect();
+    for ((client, url), id) in clients.iter().zip(urls).zip(&asked) {
+        assert_eq!(client.finish_call(id, SOON).result()["url"], url);
+        let pages = client.ok("list_pages", &json!({})).structured()["pages"].clone();
+        assert_eq!((pages.as_array().map(Vec::len), &pages[0]["url"]), (Some(1), &json!(url)), "{pages}");
+        assert_eq!(client.ok("evaluate", &json!({"script": "location.href"})).result()["value"], url);
     }
 }
 
@@ -85,7 +100,9 @@ fn clients_of_one_token_share_a_session_and_its_tab() {
     let id = web.initialize("/mcp");
     let seen = web.call("/mcp", &id, "evaluate", &json!({"script": "location.href"}));
     assert_eq!(seen.result()["value"], "https://second.test/", "{seen:?}");
+    let attached = lab.status()["clients"].clone();
     drop(first);
-    assert_eq!(here(&second)["value"], "https://second.test/", "one of them leaving ends nothing");
-    assert_eq!(lab.status()["sessions"]["orphaned"], 0);
+    let left = until("the first has left", SOON, || Some(lab.status()).filter(|status| status["clients"] != attached));
+    assert_eq!(left["sessions"], json!({"active": 1, "orphaned": 0, "clones": 0}), "one of them leaving ends nothing");
+    assert_eq!(here(&second)["value"], "https://second.test/");
 }

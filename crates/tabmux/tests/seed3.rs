@@ -151,6 +151,8 @@ fn a_made_up_caller_is_refused() {
     let known = door.ask(&json!({"id": 1, "method": "system.identify"}))["result"]["client"].clone();
     let own = ask(&mut door, "list", &json!({"caller": {"client": known}}));
     assert_eq!(own["result"]["sessions"], json!([]), "the id this connection was given is live: {own}");
+    let other = ask(&mut door, "list", &json!({"caller": {"client": "c999"}}));
+    assert_eq!(code(&other), "unauthorized", "any other is not: {other}");
     let borrowed = ask(&mut Door::open(&lab.socket()), "list", &json!({"caller": {"client": known}}));
     assert_eq!(code(&borrowed), "unauthorized", "and nobody else's: {borrowed}");
 }

@@ -32,7 +32,7 @@ fn a_single_session_needs_no_session_id_anywhere() {
     assert_eq!(client.sessions(), Vec::<String>::new());
 }
 
-/// S0.13, S2.36
+/// S0.13
 #[test]
 fn the_session_that_was_set_is_where_unnamed_calls_go() {
     let lab = Lab::new();
@@ -222,7 +222,7 @@ fn every_tool_takes_a_described_optional_session_id() {
     }
 }
 
-/// S4.2, S4.3, S4.4, S2.20
+/// S4.2, S4.3, S4.4, S2.11, S2.20
 #[test]
 fn pages_are_counted_within_the_session_and_no_other_can_be_reached() {
     let lab = Lab::new();
