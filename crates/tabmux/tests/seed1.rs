@@ -44,6 +44,8 @@ fn register_reserves_a_session_id_and_opens_nothing_yet() {
     assert!(listed.contains("\"tabs\":0"), "the first request opens the tab: {listed}");
     let other = register(&mut Door::open(&lab.socket()));
     assert_ne!(session, other);
+    let (_elsewhere, mut first) = lab_and_door();
+    assert_ne!(session, register(&mut first), "drawn at random, not counted: every daemon's first differs");
 }
 
 /// S1.15, S1.21, S2.26

@@ -92,6 +92,7 @@ fn the_journal_lists_sessions_and_their_stores_in_the_directory_it_was_given() {
     let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["rec"]["session"].clone());
     let last = records.rev().find(|record| record["uuid"] == session.as_str()).unwrap();
     assert_eq!((&last["context"], &last["phase"]), (&json!(store), &json!("open")), "{last}");
+    assert!(!lab.path().join(".local").exists(), "the place it has without a setting is left alone");
 }
 
 /// S3.13, S3.14
