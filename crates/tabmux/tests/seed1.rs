@@ -95,7 +95,7 @@ fn a_binding_keeps_its_ids_and_times() {
     let row = listed().into_iter().find(|row| row["id"] == used.as_str()).unwrap();
     assert_eq!(row["tabId"], "t1", "{row}");
     let created = row["createdAt"].as_str().unwrap();
-    assert!(created.len() == 24 && created.as_bytes()[10] == b'T' && created.ends_with('Z'), "{created}");
+    assert!(created.len() >= 20 && created.as_bytes()[10] == b'T' && created.ends_with('Z'), "{created}");
     until("the unused one is gone", SOON, || {
         let here = request(&mut door, &used, "evaluate", &json!({"script": "1"}));
         assert_eq!(here["success"], true, "a session in use is not idle: {here}");
