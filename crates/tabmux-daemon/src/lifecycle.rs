@@ -84,6 +84,9 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     if let Some(http) = http {
         http.closed().await;
     }
+    // What ended is not kept on disk: where its tabs were is its owner's affair (S3.29).
+    let tidied = hub.look(|registry| hub.store.snapshot(registry));
+    hub.settled(tidied).await;
     hub.store.close().await;
     remove_own_pid(&paths.pid_file);
     drop(lock);

@@ -105,7 +105,8 @@ fn a_client_with_a_name_that_was_killed_gets_its_session_back() {
     let second = lab.client_with(&["mcp", "--session", "mine"]);
     second.initialize();
     assert_eq!(second.sessions(), ["mine"]);
-    assert!(second.ok("list_pages", &json!({})).text().contains("https://example.test/state"));
+    let pages = second.ok("list_pages", &json!({})).structured()["pages"].clone();
+    assert_eq!((&pages[0]["tabId"], &pages[0]["url"]), (&json!("t1"), &json!("https://example.test/state")), "{pages}");
     let third = lab.client_with(&["mcp", "--session", "mine"]);
     third.initialize();
     third.fails("list_pages", &json!({}), "session_exists");

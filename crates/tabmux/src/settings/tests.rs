@@ -46,12 +46,17 @@ impl Desk {
     }
 }
 
+/// S0.19, S0.20, S1.10, S1.46, S2.23, S3.19
 #[test]
 fn with_nothing_set_the_documents_defaults_hold() {
     let config = Desk::new().config().unwrap();
     let clocks = config.settings.clocks;
     assert_eq!(clocks.session_idle, Some(Duration::from_secs(1800)));
+    assert_eq!(clocks.orphan_grace, Some(Duration::from_secs(300)));
     assert_eq!(clocks.exit_when_empty, Some(Duration::from_secs(60)));
+    assert_eq!(clocks.call_deadline, Duration::from_secs(30));
+    let limits = config.settings.limits;
+    assert_eq!((limits.warn_sessions, limits.max_sessions, limits.max_clones), (5, 0, 10));
     assert_eq!(config.settings.listen.addr, Some("127.0.0.1:3026".parse().unwrap()));
     assert!(config.headless && config.browser_args.is_empty() && config.log == "info");
 }
