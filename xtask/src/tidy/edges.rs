@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::workspace;
 
 /// Crate, and what it may use of ours.
-const EDGES: [(&str, &[&str]); 8] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("tabmux-core", &[]),
     ("tabmux-wire", &["tabmux-core"]),
     ("tabmux-driver", &["tabmux-core"]),
