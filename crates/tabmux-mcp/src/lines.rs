@@ -14,12 +14,12 @@ use rmcp::transport::Transport;
 use serde_json::Value;
 use tabmux_core::{Code, Fault};
 use tabmux_wire::lines::{Line, LineReader};
+use tabmux_wire::outbox::{self, LineSender, Lost, Writer};
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::message::{self, INVALID_REQUEST, Refusal};
-use crate::outbox::{self, LineSender, Lost, Writer};
 use crate::turn::Turns;
 
 /// How many messages one JSON-RPC batch may hold (revision 2025-03-26 had batches).

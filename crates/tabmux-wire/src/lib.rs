@@ -4,6 +4,7 @@
 pub mod control;
 pub mod hello;
 pub mod lines;
+pub mod outbox;
 pub mod strict;
 
 /// The version of the socket's own protocol. A peer without one speaks version 1 (C10).

@@ -23,42 +23,41 @@ const AT_ONCE: usize = 64;
 impl Door {
     pub(super) async fn control(self: &Arc<Self>, client: ClientId, mut reader: Reader, write: OwnedWriteHalf) {
         let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        // A command that was interrupted takes its call along.
+        let _cancel_when_gone = gone.clone().drop_guard();
+        let replies = Replies::start(write);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => break,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
             };
             let request = match line {
-                Ok(Line::Whole(line)) => read_request(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err((0, too_long(bytes))),
-                Ok(Line::End) | Err(_) => break,
+                Line::Whole(line) => read_request(&line),
+                Line::TooLong { bytes, .. } => Err((0, too_long(bytes))),
+                Line::End => break,
             };
             let (id, ask) = match request {
                 Ok(Request { id, ask }) => (id, ask),
                 Err((id, fault)) => {
-                    replies.send(response(id, Err(fault))).await;
+                    replies.send(&response(id, Err(fault)));
                     continue;
                 }
             };
             let place = tokio::select! {
                 place = Arc::clone(&places).acquire_owned() => place,
-                () = gone.cancelled() => break,
+                () = replies.gone() => break,
                 () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
             };
             let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
             begin_in_order(async move {
                 let outcome = door.obey(client, ask, gone).await;
-                replies.send(response(id, outcome)).await;
+                replies.send(&response(id, outcome));
                 drop(place);
             })
             .await;
         }
-        // A command that was interrupted takes its call along.
-        gone.cancel();
     }
 
     /// Says why the daemon ends, behind what is still to be answered.
@@ -66,7 +65,7 @@ impl Door {
         // All places are free once every request has its answer in the queue.
         drop(tokio::time::timeout(LAST_WORDS, places.acquire_many(AT_ONCE as u32)).await);
         let line = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
-        replies.send(serde_json::to_value(line).unwrap_or(Value::Null)).await;
+        replies.send(&serde_json::to_value(line).unwrap_or(Value::Null));
         replies.finish().await;
     }
 

@@ -24,40 +24,43 @@ impl Door {
         let profile = Profile { label: "seed1".into(), ..Profile::default() };
         let Some(here) = Presence::begin(&self.hub, identity_of_connection(), Link::Connection, profile) else { return };
         let client = here.client;
-        let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        let replies = Replies::start(write);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut next = Ok(first);
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+            let place = tokio::select! {
+                place = Arc::clone(&places).acquire_owned() => place,
+                () = replies.gone() => break,
+                () = self.closing.cancelled() => return replies.finish().await,
+            };
+            let Ok(place) = place else { break };
             let (door, answers) = (Arc::clone(self), replies.clone());
             match next {
                 // Reserving keeps its order; everything else may overlap, the session's queue orders it.
                 Ok(frame) if frame.get("type").and_then(Value::as_str) != Some("REQUEST") => {
                     if let Some(answer) = door.seed1_frame(client, &frame).await {
-                        answers.send(answer).await;
+                        answers.send(&answer);
                     }
                     drop(place);
                 }
                 Ok(frame) => {
                     let request = door.seed1_request(client, frame);
                     begin_in_order(async move {
-                        answers.send(request.await).await;
+                        answers.send(&request.await);
                         drop(place);
                     })
                     .await;
                 }
-                Err(fault) => answers.send(error(&Value::Null, &fault)).await,
+                Err(fault) => answers.send(&error(&Value::Null, &fault)),
             }
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => break,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
-                Ok(Line::End) | Err(_) => break,
+                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::TooLong { bytes, .. } => Err(too_long(bytes)),
+                Line::End => break,
             };
         }
     }

@@ -28,8 +28,7 @@ struct Callers {
 
 impl Door {
     pub(super) async fn seed3(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
-        let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        let replies = Replies::start(write);
         let mut callers = Callers::default();
         let mut next = Ok(first);
         loop {
@@ -43,16 +42,15 @@ impl Door {
                 }
                 Err(fault) => json!({"id": null, "ok": false, "error": WireFault::from(&fault)}),
             };
-            replies.send(answer).await;
+            replies.send(&answer);
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => return,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
-                Ok(Line::End) | Err(_) => return,
+                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::TooLong { bytes, .. } => Err(too_long(bytes)),
+                Line::End => return,
             };
         }
     }
