@@ -138,22 +138,84 @@ fn an_mcp_client_survives_its_own_garbage() {
     scene.assert_calm("garbage through a shim");
 }
 
-/// S2.27
+/// A field nobody knows is named together with one that there is, on every door but MCP's envelope, where the
+/// protocol asks for tolerance.
 #[test]
-fn unknown_fields_and_wrong_versions_are_named() {
+fn unknown_fields_are_named_on_every_door() {
     let scene = Scene::new();
+    let refused = |answer: &Value, known: &str, what: &str| {
+        let said = answer.to_string();
+        assert!(["bad_argument", "bogus", known].iter().all(|part| said.contains(part)), "{what}: {said}");
+    };
     let hello = json!({"role": "cli", "program": "0.0.0", "pid": 1});
     let mut odd = hello.clone();
     odd["bogus"] = json!(1);
-    assert_refused(Some(&scene.door().ask(&json!({"tabmux": 1, "hello": odd}))), "bogus", "unknown field");
-    for version in [json!(0), json!(2), json!(99)] {
-        let answer = scene.door().ask(&json!({"tabmux": version, "hello": hello}));
-        assert_refused(Some(&answer), "protocol_version", "version");
+    refused(&scene.door().ask(&json!({"tabmux": 1, "hello": odd})), "program", "hello");
+    refused(&scene.door().ask(&json!({"tabmux": 1, "hello": hello, "bogus": 1})), "hello", "the hello's line");
+    let mut control = scene.door();
+    control.ask(&json!({"tabmux": 1, "hello": hello}));
+    for (ask, known) in [(json!({"do": "status"}), "do"), (json!({"do": "call", "tool": "list_sessions", "args": {}}), "tool")] {
+        let mut ask = ask;
+        (ask["id"], ask["bogus"]) = (json!(7), json!(1));
+        let answer = control.ask(&ask);
+        refused(&answer, known, "control");
+        assert_eq!(answer["id"], 7);
+    }
+    let mut seed1 = scene.door();
+    for kind in ["REGISTER", "REQUEST", "PING", "DISCONNECT", "STATUS"] {
+        let answer = seed1.ask(&json!({"type": kind, "id": "1", "bogus": 1}));
+        refused(&answer, "version", kind);
+        assert_eq!(answer["id"], "1");
+    }
+    assert_eq!(seed1.ask(&json!({"type": "PING", "id": "2", "sessionId": "sess_a1b2c3d4", "version": 1}))["type"], "PONG");
+    let mut seed3 = scene.door();
+    for method in ["open", "tab", "dispose", "list"] {
+        let method = format!("browser.agent_session.{method}");
+        refused(&seed3.ask(&json!({"id": 1, "method": method, "params": {}, "bogus": 1})), "params", &method);
+        refused(&seed3.ask(&json!({"id": 1, "method": method, "params": {"bogus": 1}})), "profile_id", &method);
+        refused(&seed3.ask(&json!({"id": 1, "method": method, "params": {"caller": {"bogus": 1}}})), "token", &method);
+    }
+    scene.assert_calm("unknown fields on the socket");
+}
+
+/// S2.27
+#[test]
+fn unknown_fields_over_http_are_named_and_mcps_envelope_tolerates_them() {
+    let scene = Scene::new();
+    let http = scene.lab.http();
+    let instance = http.initialize("/mcp");
+    let body = json!({"name": "list_sessions", "payload": {}, "bogus": 1}).to_string();
+    let command = http.request("POST", "/commands", &[("X-Instance-ID", &instance)], body.as_bytes());
+    assert_eq!(command.status, 400, "{command:?}");
+    let said = command.json().to_string();
+    assert!(["bad_argument", "bogus", "originId"].iter().all(|part| said.contains(part)), "{said}");
+    let shim = scene.lab.ready_client();
+    let odd = shim.fails("list_sessions", &json!({"bogus": 1}), "bad_argument");
+    assert!(odd.contains("bogus") && odd.contains("The arguments are"), "{odd}");
+    let call = json!({"name": "list_sessions", "arguments": {}, "bogus": 1, "_meta": {"example.test/bogus": 1}});
+    shim.write(&json!({"jsonrpc": "2.0", "id": "odd", "method": "tools/call", "params": call, "bogus": 1}));
+    let answer = shim.reply(&json!("odd"), SOON);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    scene.assert_calm("unknown fields over HTTP and MCP");
+}
+
+#[test]
+fn wrong_versions_are_named() {
+    let scene = Scene::new();
+    let hello = json!({"role": "cli", "program": "0.0.0", "pid": 1});
+    for version in [json!(0), json!(2), json!(99), json!("1")] {
+        for frame in [
+            json!({"tabmux": version, "hello": hello}),
+            json!({"type": "REGISTER", "id": "1", "version": version}),
+            json!({"id": 1, "method": "browser.agent_session.list", "version": version}),
+        ] {
+            assert_refused(Some(&scene.door().ask(&frame)), "protocol_version", &frame.to_string());
+        }
     }
     let http = scene.lab.http();
     let old = http.post("/mcp", &[("mcp-protocol-version", "1999-01-01")], &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
     assert_eq!(old.status, 400, "{old:?}");
-    scene.assert_calm("unknown fields and versions");
+    scene.assert_calm("unknown versions");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_core::{ClientId, Code, Fault, Identity};
 use tabmux_tools::{Content, Desk};
@@ -9,6 +10,7 @@ use tabmux_wire::VERSION;
 use tabmux_wire::control::{Ask, Request, Response, WireFault};
 use tabmux_wire::hello::GoodbyeLine;
 use tabmux_wire::lines::Line;
+use tabmux_wire::strict::only_fields;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -149,9 +151,11 @@ impl Door {
 fn read_request(line: &[u8]) -> Result<Request, (u64, Fault)> {
     let value = tabmux_wire::strict::parse(line).map_err(|fault| (0, fault))?;
     let id = value.get("id").and_then(Value::as_u64).unwrap_or(0);
-    serde_json::from_value(value).map_err(|error| {
+    let request = Request::deserialize(&value).map_err(|error| {
         (id, Fault::new(Code::BadArgument, format!("The request cannot be read: {error}."), "See the tabmux-wire crate for the requests."))
-    })
+    })?;
+    only_fields(&value, request.ask.fields(), "The request").map_err(|fault| (id, fault))?;
+    Ok(request)
 }
 
 fn response(id: u64, outcome: Result<Value, Fault>) -> Value {
