@@ -272,13 +272,15 @@ fn without_file_descriptors_the_daemon_stays_up_and_recovers() {
     lab.ready_client().ok("list_sessions", &json!({}));
 }
 
-/// A state directory that can be full: a tiny file system of its own, which only root can mount.
+/// A directory that can be full: a tiny file system of its own, which only root can mount.
 struct TinyDisk {
     lab: Lab,
+    at: std::path::PathBuf,
 }
 
 impl TinyDisk {
-    fn mount() -> Result<Self, String> {
+    /// `variable` names the directory that is on it.
+    fn mount(variable: &str) -> Result<Self, String> {
         let at = tempfile::Builder::new().prefix("tmfull").tempdir_in("/tmp").map_err(|error| error.to_string())?.keep();
         let output = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs"]).arg(&at).output();
         let output = output.map_err(|error| error.to_string())?;
@@ -286,25 +288,47 @@ impl TinyDisk {
             let _ = std::fs::remove_dir(&at);
             return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
         }
-        Ok(Self { lab: Lab::with(&[("TABMUX_STATE_DIR", at.to_str().expect("a plain path"))]) })
+        Ok(Self { lab: Lab::with(&[(variable, at.to_str().expect("a plain path"))]), at })
+    }
+
+    /// Fills it to the last byte, and gives the file to remove again.
+    fn fill(&self) -> std::path::PathBuf {
+        let filler = self.at.join("filler");
+        let full = std::fs::write(&filler, vec![0; MEGABYTE]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        filler
     }
 }
 
 impl Drop for TinyDisk {
     fn drop(&mut self) {
-        let at = self.lab.state_dir();
         for pid in self.lab.daemons() {
             process::kill(pid);
         }
         until("the daemon is gone", SOON, || self.lab.daemons().is_empty().then_some(()));
-        let _ = Command::new("umount").arg(&at).status();
-        let _ = std::fs::remove_dir(&at);
+        let _ = Command::new("umount").arg(&self.at).status();
+        let _ = std::fs::remove_dir(&self.at);
     }
+}
+
+/// The lock says that a daemon lives; the pid file is for people.
+#[test]
+fn a_full_disk_costs_the_pid_file_and_not_the_daemon() {
+    let disk = match TinyDisk::mount("TABMUX_RUNTIME_DIR") {
+        Ok(disk) => disk,
+        Err(why) => return println!("not run: a full disk needs a mount of its own, and {why}"),
+    };
+    disk.fill();
+    disk.lab.ready_client().ok("start_browser", &json!({"sessionId": "here"}));
+    assert!(!disk.at.join("tabmux.pid").exists());
+    let log = std::fs::read_to_string(disk.lab.state_dir().join("daemon.log")).unwrap();
+    assert!(log.contains("no pid file") && log.contains("no_space"), "{log}");
+    assert_eq!(disk.lab.run(&["stop"]).code, 0);
 }
 
 #[test]
 fn a_full_disk_is_said_and_the_daemon_stays_up() {
-    let disk = match TinyDisk::mount() {
+    let disk = match TinyDisk::mount("TABMUX_STATE_DIR") {
         Ok(disk) => disk,
         Err(why) => return println!("not run: a full disk needs a mount of its own, and {why}"),
     };
@@ -312,9 +336,7 @@ fn a_full_disk_is_said_and_the_daemon_stays_up() {
     let client = lab.ready_client();
     client.ok("start_browser", &json!({"sessionId": "before"}));
     let daemon = lab.daemon_pid();
-    let filler = lab.state_dir().join("filler");
-    let full = std::fs::write(&filler, vec![0; MEGABYTE]).unwrap_err();
-    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let filler = disk.fill();
     let replies: Vec<_> = (0..50).map(|n| client.call("start_browser", &json!({"sessionId": format!("s{n}")}))).collect();
     let refused = replies.iter().find(|reply| reply.failed()).expect("the journal cannot grow on a full disk");
     assert_eq!(refused.code(), "no_space", "{refused:?}");

@@ -32,6 +32,12 @@ pub(super) fn too_many_sessions(id: &Value) -> Refused {
     refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
 }
 
+pub(super) fn initialize_too_large(id: &Value, bytes: usize, limit: usize) -> Refused {
+    let message = format!("The initialize has {bytes} bytes; at most {limit} are kept for a client.");
+    let fault = Fault::new(Code::FrameTooLarge, message, "Send only capabilities and clientInfo in it.");
+    refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
+}
+
 pub(super) async fn collect<B>(body: B) -> Result<Bytes, Refused>
 where
     B: Body + Send + 'static,
