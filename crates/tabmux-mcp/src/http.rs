@@ -125,10 +125,14 @@ impl HttpDoor {
         take_instance_header(&mut parts, &message);
         let method = parts.method.clone();
         let request = Request::from_parts(parts, Full::new(bytes));
-        match old_era_session(&request, &message) {
+        let response = match old_era_session(&request, &message) {
             Some(id) => self.handle_in_session(&id, request).await,
             None => goodbye_as_clients_expect(&method, self.service.handle(request).await),
+        };
+        if response.status().is_client_error() || response.status().is_server_error() {
+            return body::with_code(&message["id"], response).await;
         }
+        response
     }
 
     async fn handle_in_session(&self, id: &str, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
