@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::{Lab, SOON, amount, at_once, process, until, wait};
+use support::{Lab, SOON, amount, at_once, process, until};
 
 /// The test's limit on a busy machine; the soak prints what it was.
 const BACK: Duration = Duration::from_secs(5);
@@ -27,8 +27,6 @@ fn after_a_kill_every_clients_next_call_works() {
         (number, client)
     });
     for round in 1..=rounds {
-        // A daemon that dies within a second of its start, several times over, is one the shim rightly gives up on.
-        wait::pass(Duration::from_millis(1100));
         let killed = lab.daemon_pid();
         process::kill(killed);
         let times = at_once(attached.iter().collect(), |(number, client)| {

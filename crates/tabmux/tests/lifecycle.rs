@@ -273,18 +273,27 @@ fn an_idle_session_is_closed_and_a_used_one_is_not() {
     assert!(!reply.failed(), "a session with a running call is never idle: {reply:?}");
 }
 
-/// S1.29: the socket still serves, and status and doctor say who holds the port.
+/// S1.29: the socket still serves, and whoever asks learns which process holds the port.
 #[test]
-fn a_taken_port_is_reported_and_the_socket_still_serves() {
+fn the_holder_of_a_taken_port_is_named_and_the_socket_still_serves() {
     let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap().to_string();
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let named = format!("{address} is taken by process {} ({})", std::process::id(), name.trim_end());
     let lab = Lab::with(&[("TABMUX_LISTEN", &address)]);
+    let without_daemon = lab.run(&["doctor"]);
+    assert!(without_daemon.code == 1 && without_daemon.stdout.contains(&named), "{named}: {without_daemon:?}");
+    assert_eq!(lab.daemons(), Vec::<u32>::new(), "the doctor starts nothing");
     let client = lab.ready_client();
     client.ok("list_sessions", &json!({}));
     let status = lab.status();
     assert_eq!(status["listen"], json!(null), "{status}");
-    let taken = format!("{address} is taken by process {}", std::process::id());
-    assert!(status["listen_error"].as_str().is_some_and(|why| why.contains(&taken)), "{taken}: {status}");
-    let doctor = lab.run(&["doctor"]);
-    assert!(doctor.code == 1 && doctor.stdout.contains(&taken), "{taken}: {doctor:?}");
+    assert!(status["listen_error"].as_str().unwrap().contains(&named), "{named}: {status}");
+    for command in [&["status"][..], &["doctor"], &["doctor", "--json"]] {
+        let said = lab.run(command);
+        assert!(said.stdout.contains(&named), "{named}: {command:?}: {said:?}");
+    }
+    let log = std::fs::read_to_string(lab.state_dir().join("daemon.log")).unwrap();
+    assert!(log.contains(&named), "{named}: {log}");
+    std::net::TcpStream::connect(&address).expect("the holder still listens");
 }
