@@ -82,7 +82,12 @@ impl Browsers {
     }
 
     /// The browser that still has this context, and its pages.
-    pub(crate) async fn find(&self, spec: &ContextSpec, context: &Handle, pages: &[PageRecord]) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
+    pub(crate) async fn find(
+        &self,
+        spec: &ContextSpec,
+        context: &Handle,
+        pages: &[PageRecord],
+    ) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
         self.take_over().await;
         // The fake one died with its daemon and makes the context again.
         let known: Vec<Arc<dyn Browser>> = match &self.source {
@@ -177,5 +182,9 @@ pub fn keep_browser() -> std::process::ExitCode {
 
 /// What a session is told whose browser is gone.
 pub(crate) fn crashed(why: &str) -> Fault {
-    Fault::new(Code::BrowserCrashed, format!("The browser is gone: {why}."), "The session starts afresh with your next call; navigate again.")
+    Fault::new(
+        Code::BrowserCrashed,
+        format!("The browser is gone: {why}."),
+        "The session starts afresh with your next call; navigate again.",
+    )
 }

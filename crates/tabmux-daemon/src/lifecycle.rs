@@ -31,8 +31,11 @@ const FORMER_DAEMON: Duration = Duration::from_secs(15);
 /// How often the daemon sees whether its socket is still where it put it.
 const SOCKET_WATCH: Duration = Duration::from_secs(2);
 
-/// How long connections may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long a stop may take in all (CONTRACT.md), short of what writing the journal's last lines takes.
+const STOP_WITHIN: Duration = Duration::from_millis(4800);
+
+/// How long connections may take to say goodbye at least, however long the calls took.
+const GOODBYE: Duration = Duration::from_millis(300);
 
 /// The daemon serves.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +64,11 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     let catalog = catalog();
     let door = Arc::new(Door::new(Arc::clone(&hub), Arc::clone(&tokens), catalog.clone()));
     let http = open_http(&door, tokens, catalog).await;
-    write_pid(&paths.pid_file)?;
+    match write_pid(&paths.pid_file) {
+        // The lock says that we live; the file is for people. A full disk is no reason to serve nobody.
+        Err(fault) if fault.code == Code::NoSpace => tracing::warn!(%fault, "no pid file"),
+        written => written?,
+    }
     watch_signals(&hub)?;
     let keeping_time = tokio::spawn(Arc::clone(&hub).keep_time());
     let connections = TaskTracker::new();
@@ -72,19 +79,28 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     hub.stopping.cancelled().await;
     let exit = if hub.farewell() == "empty" { Exit::Empty } else { Exit::Stopped };
     tracing::info!(?exit, "daemon stops");
+    let ends = tokio::time::Instant::now() + STOP_WITHIN;
     // The accept loop unlinks the socket first: who comes now waits for the next daemon.
     drop(accepting.await);
     keeping_time.abort();
     hub.drain().await;
     door.closing.cancel();
     connections.close();
-    if tokio::time::timeout(GOODBYE, connections.wait()).await.is_err() {
-        tracing::warn!("some connections did not end in time");
-    }
-    if let Some(http) = http {
-        http.closed().await;
-    }
-    hub.browsers.end().await;
+    let ends = ends.max(tokio::time::Instant::now() + GOODBYE);
+    let http_closed = async {
+        if let Some(http) = &http {
+            http.closed().await;
+        }
+    };
+    let goodbyes = async {
+        if tokio::time::timeout_at(ends, async { tokio::join!(connections.wait(), http_closed) }).await.is_err() {
+            tracing::warn!("some connections did not end in time");
+        }
+    };
+    tokio::join!(goodbyes, hub.browsers.end());
+    // What ended is not kept on disk: where its tabs were is its owner's affair (S3.29).
+    let tidied = hub.look(|registry| hub.store.snapshot(registry));
+    hub.settled(tidied).await;
     hub.store.close().await;
     remove_own_pid(&paths.pid_file);
     drop(lock);

@@ -150,6 +150,8 @@ impl SessionHandle {
                 // The call may be over already; then nobody listens.
                 Err(fault) => drop(job.reply.send(Err(fault))),
             }
+            // A browser that answers at once must not keep a thread for a whole queue: others have calls too.
+            tokio::task::yield_now().await;
         }
     }
 }

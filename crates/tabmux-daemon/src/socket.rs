@@ -155,3 +155,16 @@ fn text_of<'a>(frame: &'a Value, key: &str) -> Result<Option<&'a str>, Fault> {
         }
     }
 }
+
+/// A missing version means 1 (C10).
+fn check_version(frame: &Value) -> Result<(), Fault> {
+    match frame.get("version") {
+        None | Some(Value::Null) => Ok(()),
+        Some(version) if version.as_u64() == Some(1) => Ok(()),
+        Some(version) => {
+            let shown: String = version.to_string().chars().take(100).collect();
+            let message = format!("Version {shown} of this protocol is unknown.");
+            Err(Fault::new(Code::ProtocolVersion, message, "Send version 1, or none."))
+        }
+    }
+}

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use tabmux_core::{Code, Fault};
+use tabmux_wire::names;
 
 const MAIN_FILE: &str = "token";
 const NAMED_FILE: &str = "tokens.json";
 const PREFIX: &str = "tmx_";
-const MAX_NAME: usize = 64;
 /// More named tokens than anybody hands out; each costs one comparison per request.
 const MAX_NAMED: usize = 1000;
 /// Larger than `MAX_NAMED` entries ever are.
@@ -154,12 +154,11 @@ impl Tokens {
 }
 
 fn check_name(name: &str) -> Result<(), Fault> {
-    let fits = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-    if fits {
+    if names::is_plain(name) {
         return Ok(());
     }
-    let message = format!("'{}' cannot be the name of a token.", name.chars().take(MAX_NAME).collect::<String>());
-    Err(Fault::new(Code::BadArgument, message, "Use 1 to 64 letters, digits, dots, underscores and dashes."))
+    let message = format!("'{}' cannot be the name of a token.", name.chars().take(64).collect::<String>());
+    Err(Fault::new(Code::BadArgument, message, format!("Use {}.", names::RULE)))
 }
 
 fn digest(token: &str) -> [u8; 32] {

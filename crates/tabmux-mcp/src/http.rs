@@ -40,6 +40,9 @@ const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How many old-era sessions rmcp may have in memory; forgotten ones do not count.
 const MOST_SESSIONS: usize = 10_000;
 
+/// An `initialize` is kept in memory and in the journal for as long as its client may come back.
+const LARGEST_INITIALIZE: usize = 64 * 1024;
+
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Seed 2's name for the same (S2.7).
 const INSTANCE_HEADER: &str = "x-instance-id";
@@ -113,16 +116,23 @@ impl HttpDoor {
                 Err(refusal) => return *refusal,
             }
         }
+        if message["method"] == "initialize" && bytes.len() > LARGEST_INITIALIZE {
+            return *body::initialize_too_large(&message["id"], bytes.len(), LARGEST_INITIALIZE);
+        }
         if message["method"] == "initialize" && self.sessions.sessions.read().await.len() >= MOST_SESSIONS {
             return *body::too_many_sessions(&message["id"]);
         }
         take_instance_header(&mut parts, &message);
         let method = parts.method.clone();
         let request = Request::from_parts(parts, Full::new(bytes));
-        match old_era_session(&request, &message) {
+        let response = match old_era_session(&request, &message) {
             Some(id) => self.handle_in_session(&id, request).await,
             None => goodbye_as_clients_expect(&method, self.service.handle(request).await),
+        };
+        if response.status().is_client_error() || response.status().is_server_error() {
+            return body::with_code(&message["id"], response).await;
         }
+        response
     }
 
     async fn handle_in_session(&self, id: &str, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
@@ -247,6 +257,19 @@ mod tests {
         assert_eq!(response.status(), StatusCode::OK);
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert!(String::from_utf8_lossy(&body).contains("\"tools\":[]"), "{body:?}");
+    }
+
+    #[tokio::test]
+    async fn an_initialize_that_is_too_large_to_keep_is_refused_with_its_code() {
+        let params =
+            |name: String| json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": name, "version": "1" } });
+        let initialize =
+            |size| post(None, &json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params("x".repeat(size)) }));
+        assert_eq!(door().handle(initialize(60_000)).await.status(), StatusCode::OK);
+        let refused = door().handle(initialize(66_000)).await;
+        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let body: Value = serde_json::from_slice(&refused.into_body().collect().await.unwrap().to_bytes()).unwrap();
+        assert_eq!((&body["id"], &body["error"]["data"]["code"]), (&json!(7), &json!("frame_too_large")), "{body}");
     }
 
     #[tokio::test]

@@ -18,14 +18,12 @@ mod handler;
 mod http;
 mod lines;
 mod message;
-mod outbox;
 mod turn;
 
 pub use catalog::{Catalog, ToolListing};
 pub use handler::{Fixtures, Handler};
 pub use http::{HttpDoor, HttpSessions, ResponseBody, SessionStoreError, check_body};
 pub use lines::{LineTransport, open_lines, serve_lines};
-pub use outbox::{LineSender, Lost};
 
 /// What stands behind the MCP door: the daemon's hub.
 pub trait Dispatch: Send + Sync + 'static {

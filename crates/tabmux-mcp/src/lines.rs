@@ -13,13 +13,14 @@ use rmcp::service::serve_directly_with_ct;
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tabmux_core::{Code, Fault};
+use tabmux_wire::edges::find_id;
 use tabmux_wire::lines::{Line, LineReader};
+use tabmux_wire::outbox::{self, LineSender, Lost, Writer};
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::message::{self, INVALID_REQUEST, Refusal};
-use crate::outbox::{self, LineSender, Lost, Writer};
 use crate::turn::Turns;
 
 /// How many messages one JSON-RPC batch may hold (revision 2025-03-26 had batches).
@@ -132,7 +133,9 @@ impl<R: AsyncBufRead + Unpin + Send + 'static> LineTransport<R> {
                 Ok(value) => self.take_message(value),
                 Err(refusal) => self.refuse(&refusal),
             },
-            Line::TooLong { bytes, head, tail } => self.refuse(&Refusal::too_large(message::find_id(&head, &tail), bytes, self.limit)),
+            Line::TooLong { bytes, head, tail } => {
+                self.refuse(&Refusal::too_large(find_id(&head, &tail).unwrap_or(Value::Null), bytes, self.limit));
+            }
             Line::End => {}
         }
     }

@@ -252,3 +252,32 @@ async fn hostile_bodies_get_a_clear_answer() {
     let response = soon(door.handle(plain.body(Full::new(Bytes::from(initialize(1, "2025-06-18").to_string()))).unwrap())).await;
     assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
+
+/// Whatever rmcp itself refuses is refused with a stable code and a way out, under the status it chose.
+#[tokio::test]
+async fn every_refusal_carries_a_code_and_a_way_out() {
+    let door = door(acting().0, &Arc::default());
+    let list = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/list" });
+    let mut unacceptable = post(&[], &list);
+    unacceptable.headers_mut().insert("accept", "text/html".parse().unwrap());
+    let mut form = post(&[], &list);
+    form.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+    for (asked, status, code) in [
+        (unacceptable, 406, "bad_argument"),
+        (form, 415, "bad_argument"),
+        (post(&[("mcp-session-id", "nobody")], &list), 404, "session_not_found"),
+        (request(Method::GET, &[("mcp-session-id", "nobody")], ""), 404, "session_not_found"),
+        (request(Method::DELETE, &[], ""), 400, "bad_argument"),
+        (request(Method::PUT, &[], ""), 405, "unsupported"),
+        (post(&[("mcp-protocol-version", "1999-01-01")], &list), 400, "bad_argument"),
+        (request(Method::POST, &[], "nonsense"), 400, "bad_argument"),
+    ] {
+        let response = door.handle(asked).await;
+        assert_eq!(response.status(), status);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{status}: {body:?}"));
+        let data = &body["error"]["data"];
+        assert_eq!(data["code"], code, "{status}: {body}");
+        assert!(data["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{status}: {body}");
+    }
+}

@@ -46,6 +46,20 @@ pub enum Ask {
     },
 }
 
+impl Ask {
+    /// What a request of this kind may say. serde cannot refuse the rest, because `Request` flattens it.
+    pub fn fields(&self) -> &'static [&'static str] {
+        match self {
+            Self::Call { .. } => &["id", "do", "tool", "args"],
+            Self::Status | Self::Stop | Self::TokenList => &["id", "do"],
+            Self::Sessions { .. } => &["id", "do", "all"],
+            Self::Rename { .. } => &["id", "do", "session", "name"],
+            Self::Kill { .. } => &["id", "do", "session"],
+            Self::TokenNew { .. } | Self::TokenRevoke { .. } => &["id", "do", "name"],
+        }
+    }
+}
+
 /// `{"id":1,"ok":…}` or `{"id":1,"error":{…}}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Response {

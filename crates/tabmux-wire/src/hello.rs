@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// First line of a shim or of the command line: `{"tabmux":1,"hello":{…}}`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HelloLine {
     /// The socket protocol's version.
     pub tabmux: u32,

@@ -2,8 +2,11 @@
 //! here says what a peer wrote, never whether it may.
 
 pub mod control;
+pub mod edges;
 pub mod hello;
 pub mod lines;
+pub mod names;
+pub mod outbox;
 pub mod strict;
 
 /// The version of the socket's own protocol. A peer without one speaks version 1 (C10).

@@ -17,6 +17,15 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     })
 }
 
+/// Refuses a field that `what` does not have: a caller that misspelt one would never learn that it did not count.
+pub fn only_fields(object: &Value, known: &[&str], what: &str) -> Result<(), Fault> {
+    let stranger = object.as_object().and_then(|object| object.keys().find(|key| !known.contains(&key.as_str())));
+    let Some(stranger) = stranger else { return Ok(()) };
+    let shown: String = stranger.chars().take(100).collect();
+    let message = format!("{what} has no field {shown:?}.");
+    Err(Fault::new(Code::BadArgument, message, format!("Its fields are: {}.", known.join(", "))))
+}
+
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -110,6 +119,14 @@ mod tests {
             assert_eq!(fault.code, Code::BadArgument);
             assert!(fault.message.contains("\"a\" stands twice"), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_field_that_there_is_not_is_named_with_those_there_are() {
+        let frame = serde_json::json!({ "id": 1, "tpye": 2 });
+        assert_eq!(only_fields(&frame, &["id", "tpye"], "PING"), Ok(()));
+        let fault = only_fields(&frame, &["id", "type"], "PING").unwrap_err();
+        assert_eq!(fault.to_string(), "[bad_argument] PING has no field \"tpye\". Its fields are: id, type.");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault};
 use tabmux_wire::MAX_FRAME_BYTES;
+use tabmux_wire::edges::find_id;
 use tabmux_wire::hello::{GoodbyeLine, Hello, Role};
 use tabmux_wire::lines::{Line, LineReader};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Chain};
@@ -148,12 +149,12 @@ impl Shim {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
                 Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
                 Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
-                    let id = glimpse::id_in_edges(&head, &tail).unwrap_or(Value::Null);
+                    let id = find_id(&head, &tail).unwrap_or(Value::Null);
                     self.down.push_line(answer::too_long(&id, bytes));
                 }
                 Event::FromDaemon(Ok(Line::Whole(line))) => self.daemon_said(line),
                 Event::FromDaemon(Ok(Line::TooLong { bytes, head, tail })) => {
-                    if let Some(id) = glimpse::id_in_edges(&head, &tail) {
+                    if let Some(id) = find_id(&head, &tail) {
                         self.ledger.settle(&id);
                         self.down.push_line(answer::too_long(&id, bytes));
                     }

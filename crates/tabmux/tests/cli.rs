@@ -95,6 +95,19 @@ fn sessions_in_tmuxs_words() {
     lab.assert_nothing_left();
 }
 
+/// S0.19: a person is warned beside the result, not in it.
+#[test]
+fn the_fifth_new_session_comes_with_a_warning() {
+    let lab = Lab::new();
+    for number in 1..=6 {
+        let made = lab.run(&["new"]);
+        assert_eq!((made.code, made.stdout.as_str()), (0, format!("browser-{number}\n").as_str()));
+        assert_eq!(made.stderr.contains(&format!("{number} sessions of yours")), number >= 5, "{made:?}");
+    }
+    let document = lab.json(&["new", "--json"]);
+    assert!(document["result"]["warning"].is_string(), "{document}");
+}
+
 #[test]
 fn any_tool_can_be_called_and_daily_ones_have_short_forms() {
     let lab = Lab::new();

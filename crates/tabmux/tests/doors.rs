@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Http, Lab};
+use support::{Http, Lab, SOON, until};
 
 fn lab_and_http() -> (Lab, Http) {
     let lab = Lab::new();
@@ -119,6 +119,133 @@ fn a_command_runs_for_its_instance_and_echoes_the_callers_id() {
     let wires = [&opened["wireId"], &here["wireId"]].map(|id| id.as_str().unwrap().to_owned());
     assert!(wires.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'), "{wires:?}");
     assert_ne!(wires[0], wires[1]);
+}
+
+/// S2.2, S2.12: a client's id is a UUID, the same from the first answer to the last frame; a frame that is for nobody, or for
+/// two, is refused.
+#[test]
+fn a_frame_is_for_exactly_one_session() {
+    let (lab, http) = lab_and_http();
+    let instance = http.initialize("/mcp");
+    assert_eq!((instance.len(), instance.as_bytes()[14]), (36, b'4'), "a UUID v4: {instance}");
+    let body = json!({"type": "command", "sessionId": instance, "name": "navigate", "payload": {"url": "https://one.test/"}});
+    let nobody = http.post("/commands", &[], &body);
+    assert!(nobody.status == 400 && nobody.body.contains("X-Instance-ID"), "{nobody:?}");
+    for (key, wrong) in [("sessionId", json!("another")), ("type", json!("event")), ("name", json!(7)), ("bogus", json!(1))] {
+        let mut body = body.clone();
+        body[key] = wrong;
+        let refused = command(&http, &instance, &body);
+        assert!(refused.status == 400 && refused.body.contains(key) && refused.body.contains("bad_argument"), "{key}: {refused:?}");
+    }
+    assert_eq!(lab.status()["sessions"]["active"], 0, "nothing of it ran");
+    let answer = command(&http, &instance, &body).json();
+    let mut members: Vec<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+    members.sort_unstable();
+    assert_eq!(members, ["data", "name", "sessionId", "type", "wireId"], "{answer}");
+    assert_eq!((&answer["sessionId"], &answer["name"]), (&json!(instance), &json!("navigate")));
+}
+
+/// S2.19, S2.20, S2.21, S2.36: where a command without a tab goes.
+#[test]
+fn a_command_without_a_tab_goes_to_the_last_one_used() {
+    let (_lab, http) = lab_and_http();
+    let instance = http.initialize("/mcp");
+    let run = |body: Value| {
+        let answer = command(&http, &instance, &body);
+        assert_eq!(answer.status, 200, "{body}: {answer:?}");
+        answer.json()["data"].clone()
+    };
+    let here = |tab: Value| {
+        let mut body = json!({"name": "browser_evaluate", "payload": {"expression": "location.href"}});
+        if !tab.is_null() {
+            body["tabId"] = tab;
+        }
+        let data = run(body);
+        (data["value"].clone(), data["tabId"].clone())
+    };
+    let first = run(json!({"name": "browser_navigate", "payload": {"url": "https://first.test/"}}))["tabId"].clone();
+    assert!(first.is_u64(), "without a tab one was made: {first}");
+    let second = run(json!({"name": "browser_tab_new", "payload": {"url": "https://second.test/"}}))["tabId"].clone();
+    assert_ne!(first, second);
+    assert_eq!(here(second.clone()), (json!("https://second.test/"), second.clone()), "it is in the books before the reply");
+    assert_eq!(here(first.clone()), (json!("https://first.test/"), first.clone()));
+    assert_eq!(here(Value::Null), (json!("https://first.test/"), first), "the tab that was named is current now");
+}
+
+/// S2.16, S2.34
+#[test]
+fn a_late_or_failed_command_names_itself_and_its_session_and_holds_nothing_up() {
+    let (_lab, http) = lab_and_http();
+    let instance = http.initialize("/mcp");
+    command(&http, &instance, &json!({"name": "navigate", "payload": {"url": "https://one.test/"}}));
+    for (script, status, code) in [("hang()", 504, "timeout"), ("throw(\"no\")", 400, "bad_argument")] {
+        let body = json!({"name": "evaluate", "payload": {"script": script, "timeout": 300}, "originId": "mine"});
+        let failed = command(&http, &instance, &body);
+        assert_eq!(failed.status, status, "{failed:?}");
+        let failed = failed.json();
+        assert_eq!((&failed["error"]["code"], &failed["data"]["success"]), (&json!(code), &json!(false)), "{failed}");
+        assert_eq!((&failed["sessionId"], &failed["originId"]), (&json!(instance), &json!("mine")), "{failed}");
+        assert_eq!(failed["wireId"].as_str().map(str::len), Some(36), "{failed}");
+    }
+    let next = command(&http, &instance, &json!({"name": "evaluate", "payload": {"script": "\"next\""}}));
+    assert!(next.status == 200 && next.json()["data"]["value"] == "next", "{next:?}");
+}
+
+/// S2.11: one session's slow command fills its own queue and nobody else's.
+#[test]
+fn commands_of_two_sessions_have_each_their_own_queue() {
+    let (lab, http) = lab_and_http();
+    let [slow, quick] = [(); 2].map(|()| {
+        let instance = http.initialize("/mcp");
+        command(&http, &instance, &json!({"name": "navigate", "payload": {"url": "https://one.test/"}}));
+        instance
+    });
+    let run = |instance: &str, script: &str| command(&http, instance, &json!({"name": "evaluate", "payload": {"script": script}})).json();
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| run(&slow, "sleep(3000)"));
+        until("the slow command runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+        let behind = scope.spawn(|| run(&slow, "count()"));
+        until("the next one waits behind it", SOON, || (lab.status()["calls"]["queued"] == json!(1)).then_some(()));
+        assert_eq!(run(&quick, "count()")["data"]["value"], 1);
+        assert!(!sleeping.is_finished() && !behind.is_finished(), "the other session did not wait");
+        assert_eq!(sleeping.join().unwrap()["data"]["value"], "slept 3000");
+        assert_eq!(behind.join().unwrap()["data"]["value"], 1);
+    });
+}
+
+/// S2.13: another client's session is not connected for this one, by whatever name.
+#[test]
+fn a_command_for_anothers_session_is_404_and_reaches_nobody() {
+    let (lab, http) = lab_and_http();
+    let token = lab.run(&["token", "new", "bot"]).stdout.trim().to_owned();
+    let owner = http.initialize("/mcp");
+    command(&http, &owner, &json!({"name": "navigate", "payload": {"url": "https://mine.test/"}}));
+    let listed = http.call("/mcp", &owner, "list_sessions", &json!({})).structured()["sessions"][0].clone();
+    let bot = Http::new(http.port, &token);
+    for handle in [owner.as_str(), listed["uuid"].as_str().unwrap(), listed["id"].as_str().unwrap(), "browser-1"] {
+        let refused = command(&bot, handle, &json!({"name": "navigate", "payload": {"url": "https://stolen.test/"}}));
+        assert!(refused.status == 404 && refused.body.contains("Session not connected"), "{handle}: {refused:?}");
+    }
+    let here = command(&http, &owner, &json!({"name": "evaluate", "payload": {"script": "location.href"}})).json();
+    assert_eq!(here["data"]["value"], "https://mine.test/");
+}
+
+/// S2.8, S2.9: further ports offer the same paths.
+#[test]
+fn every_port_that_is_set_serves_the_same_paths() {
+    let further = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
+    let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    std::fs::write(settings.path(), format!("[listen]\nalso = [{further}]\n")).unwrap();
+    let lab = Lab::with(&[("TABMUX_CONFIG", settings.path().to_str().unwrap())]);
+    drop(lab.ready_client());
+    let first = lab.http();
+    let second = Http::new(further, &first.token);
+    let instance = second.initialize("/mcp");
+    for http in [&first, &second] {
+        let answer = command(http, &instance, &json!({"name": "navigate", "payload": {"url": "https://one.test/"}}));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(http.get("/health", &[]).json(), json!({"status": "ok", "extensionConnected": false, "sessions": 1}));
+    }
 }
 
 /// S2.13

@@ -5,6 +5,7 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -175,6 +176,35 @@ fn the_daemon_outlives_the_client_that_started_it() {
     assert_eq!(lab.daemon_pid(), daemon);
 }
 
+/// S1.7: detached, so that what ends its starter's whole process group leaves it alone.
+#[test]
+fn the_daemon_outlives_the_process_group_that_started_it() {
+    let lab = Lab::new();
+    let first = Mcp::start(&lab, lab.command(&["mcp"]).process_group(0));
+    first.initialize();
+    let daemon = lab.daemon_pid();
+    let group = rustix::process::Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    rustix::process::kill_process_group(group, Signal::KILL).unwrap();
+    first.wait_exit(SOON);
+    lab.ready_client().ok("list_sessions", &json!({}));
+    assert_eq!(lab.daemon_pid(), daemon);
+    let theirs = rustix::process::getsid(rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap())).unwrap();
+    assert_ne!(theirs, rustix::process::getsid(None).unwrap(), "and the terminal's session with it");
+}
+
+/// S1.12
+#[test]
+fn a_second_daemon_is_refused_and_names_the_first() {
+    let lab = Lab::new();
+    let client = lab.ready_client();
+    let (first, file) = (lab.daemon_pid(), pid_file(&lab));
+    let second = lab.run(&["daemon"]);
+    assert!(second.code == 69 && second.stderr.contains(&format!("pid {first}")), "{second:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), first.to_string());
+    client.ok("list_sessions", &json!({}));
+    assert_eq!(lab.daemons(), [first]);
+}
+
 /// S1.11
 #[test]
 fn the_socket_and_its_directory_are_the_owners_only() {
@@ -216,15 +246,18 @@ fn after_stop_the_shim_waits_and_the_next_call_starts_a_new_daemon() {
 #[test]
 fn a_lost_clients_session_is_an_orphan_for_the_grace_time() {
     let lab = Lab::with(&[("TABMUX_ORPHAN_GRACE", "1s")]);
-    let client = lab.ready_client();
-    client.ok("start_browser", &json!({"sessionId": "left"}));
-    client.close_input();
-    client.wait_exit(SOON);
-    until("the session is an orphan", SOON, || (lab.status()["sessions"]["orphaned"] == json!(1)).then_some(()));
-    until("the orphan is gone", SOON, || {
-        let status = lab.status();
-        (status["sessions"]["orphaned"] == json!(0) && status["sessions"]["active"] == json!(0)).then_some(())
-    });
+    let leave: [fn(&Mcp); 2] = [Mcp::close_input, |client| process::kill(client.pid())];
+    for leave in leave {
+        let client = lab.ready_client();
+        client.ok("start_browser", &json!({"sessionId": "left"}));
+        leave(&client);
+        client.wait_exit(SOON);
+        until("the session is an orphan", SOON, || (lab.status()["sessions"]["orphaned"] == json!(1)).then_some(()));
+        until("the orphan is gone", SOON, || {
+            let status = lab.status();
+            (status["sessions"]["orphaned"] == json!(0) && status["sessions"]["active"] == json!(0)).then_some(())
+        });
+    }
 }
 
 /// S0.20, S1.28
@@ -240,17 +273,27 @@ fn an_idle_session_is_closed_and_a_used_one_is_not() {
     assert!(!reply.failed(), "a session with a running call is never idle: {reply:?}");
 }
 
-/// S1.29: the socket still serves, and the log or status says who holds the port.
+/// S1.29: the socket still serves, and whoever asks learns which process holds the port.
 #[test]
-fn a_taken_port_is_reported_and_the_socket_still_serves() {
+fn the_holder_of_a_taken_port_is_named_and_the_socket_still_serves() {
     let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap().to_string();
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let named = format!("{address} is taken by process {} ({})", std::process::id(), name.trim_end());
     let lab = Lab::with(&[("TABMUX_LISTEN", &address)]);
+    let without_daemon = lab.run(&["doctor"]);
+    assert!(without_daemon.code == 1 && without_daemon.stdout.contains(&named), "{named}: {without_daemon:?}");
+    assert_eq!(lab.daemons(), Vec::<u32>::new(), "the doctor starts nothing");
     let client = lab.ready_client();
     client.ok("list_sessions", &json!({}));
     let status = lab.status();
     assert_eq!(status["listen"], json!(null), "{status}");
-    let doctor = lab.run(&["doctor"]);
-    let said = format!("{status}{}{}", doctor.stdout, doctor.stderr);
-    assert!(said.contains(&holder.local_addr().unwrap().port().to_string()), "the port is named: {said}");
+    assert!(status["listen_error"].as_str().unwrap().contains(&named), "{named}: {status}");
+    for command in [&["status"][..], &["doctor"], &["doctor", "--json"]] {
+        let said = lab.run(command);
+        assert!(said.stdout.contains(&named), "{named}: {command:?}: {said:?}");
+    }
+    let log = std::fs::read_to_string(lab.state_dir().join("daemon.log")).unwrap();
+    assert!(log.contains(&named), "{named}: {log}");
+    std::net::TcpStream::connect(&address).expect("the holder still listens");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use support::{Lab, SOON, at_once};
 
-/// S0.16, S1.37, S1.46, S2.25, S2.28, S2.35
+/// S0.16, S1.37, S1.46, S2.25, S2.35
 #[test]
 fn eight_clients_with_equal_request_ids_get_their_own_replies() {
     let lab = Lab::new();
@@ -88,7 +88,7 @@ fn a_late_call_answers_timeout_and_does_not_hold_up_the_queue() {
     assert!(client.finish_call(&next, SOON).text().contains("fine"));
 }
 
-/// S1.37, S2.15
+/// S1.37, S2.11, S2.15
 #[test]
 fn ten_thousand_requests_to_one_session_meet_a_bound_and_nobody_else_notices() {
     const FLOOD: u64 = 10_000;

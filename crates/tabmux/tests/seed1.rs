@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Door, Lab, SOON, until};
+use support::{Door, Lab, SOON, until, wait};
 
 /// A home with a running daemon, and a door to it.
 fn lab_and_door() -> (Lab, Door) {
@@ -44,20 +44,92 @@ fn register_reserves_a_session_id_and_opens_nothing_yet() {
     assert!(listed.contains("\"tabs\":0"), "the first request opens the tab: {listed}");
     let other = register(&mut Door::open(&lab.socket()));
     assert_ne!(session, other);
+    let (_elsewhere, mut first) = lab_and_door();
+    assert_ne!(session, register(&mut first), "drawn at random, not counted: every daemon's first differs");
 }
 
-/// S1.15, S1.21, S1.25, S2.26
+/// S1.15, S1.21, S2.26
 #[test]
 fn the_first_request_makes_the_session_and_its_tab() {
     let (lab, mut door) = lab_and_door();
     let session = register(&mut door);
     let opened = request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
     assert_eq!(opened["success"], true, "{opened}");
+    assert_eq!((&opened["data"]["tabId"], &opened["data"]["url"]), (&json!("t1"), &json!("https://one.test/")), "{opened}");
     assert_eq!(active(&lab), 1);
+    let listed = lab.json(&["ls", "--all", "--json"]);
+    assert_eq!((&listed["sessions"][0]["id"], &listed["sessions"][0]["tabs"]), (&json!(session), &json!(1)), "{listed}");
     let here = request(&mut door, &session, "evaluate", &json!({"script": "location.href"}));
     assert!(here["success"] == true && here["data"].to_string().contains("https://one.test/"), "{here}");
     let failed = request(&mut door, &session, "evaluate", &json!({"script": "throw(\"no\")"}));
     assert!(failed["success"] == false && failed.to_string().contains("bad_argument"), "{failed}");
+}
+
+/// S1.22: whatever tabs others open, use and select, requests go to the tab that was bound first.
+#[test]
+fn later_requests_stay_in_the_bound_tab() {
+    let (lab, mut door) = lab_and_door();
+    let session = register(&mut door);
+    request(&mut door, &session, "navigate", &json!({"url": "https://bound.test/"}));
+    let other = lab.ready_client();
+    for url in ["https://other.test/0", "https://other.test/1"] {
+        other.ok("new_page", &json!({"url": url}));
+        assert_eq!(lab.run(&["open", "https://operator.test/"]).code, 0);
+        other.ok("select_page", &json!({"pageIdx": 0}));
+        let here = request(&mut door, &session, "evaluate", &json!({"script": "location.href"}));
+        assert_eq!((&here["data"]["value"], &here["data"]["tabId"]), (&json!("https://bound.test/"), &json!("t1")), "{here}");
+    }
+}
+
+/// S1.25: the id, the tab and when it was made are in the list; when it was last used decides when it ends.
+#[test]
+fn a_binding_keeps_its_ids_and_times() {
+    let lab = Lab::with(&[("TABMUX_SESSION_IDLE", "3s")]);
+    drop(lab.ready_client());
+    let mut door = Door::open(&lab.socket());
+    let (used, unused) = (register(&mut door), register(&mut door));
+    for session in [&used, &unused] {
+        request(&mut door, session, "navigate", &json!({"url": "https://one.test/"}));
+    }
+    let listed = || lab.json(&["ls", "--all", "--json"])["sessions"].as_array().unwrap().clone();
+    let row = listed().into_iter().find(|row| row["id"] == used.as_str()).unwrap();
+    assert_eq!(row["tabId"], "t1", "{row}");
+    let created = row["createdAt"].as_str().unwrap();
+    assert!(created.len() >= 20 && created.as_bytes()[10] == b'T' && created.ends_with('Z'), "{created}");
+    until("the unused one is gone", SOON, || {
+        let here = request(&mut door, &used, "evaluate", &json!({"script": "1"}));
+        assert_eq!(here["success"], true, "a session in use is not idle: {here}");
+        (door.ask(&json!({"type": "STATUS", "id": 1}))["activeSessions"] == json!(1)).then_some(())
+    });
+    assert_eq!(listed()[0]["createdAt"], created, "use does not make it younger");
+}
+
+/// S1.35
+#[test]
+fn a_request_without_a_session_serves_a_single_client() {
+    let (lab, mut door) = lab_and_door();
+    let mut ask = |action: &str, params: Value| door.ask(&json!({"type": "REQUEST", "id": 1, "action": action, "params": params}));
+    let none = ask("evaluate", json!({"script": "1"}));
+    assert_eq!(none["payload"]["error"]["code"], "session_required", "{none}");
+    let opened = ask("navigate", json!({"url": "https://only.test/"}));
+    let session = opened["sessionId"].as_str().unwrap_or_else(|| panic!("the reply says which it is: {opened}")).to_owned();
+    assert!(session.starts_with("sess_"), "{opened}");
+    let here = ask("evaluate", json!({"script": "location.href"}));
+    assert_eq!((&here["sessionId"], &here["payload"]["data"]["value"]), (&json!(session), &json!("https://only.test/")), "{here}");
+    assert_eq!(active(&lab), 1);
+}
+
+/// S1.46: a request that gets no answer ends at the deadline that is set.
+#[test]
+fn a_request_times_out() {
+    let lab = Lab::with(&[("TABMUX_CALL_DEADLINE", "500ms")]);
+    drop(lab.ready_client());
+    let mut door = Door::open(&lab.socket());
+    let session = register(&mut door);
+    request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+    let late = request(&mut door, &session, "evaluate", &json!({"script": "hang()"}));
+    assert_eq!((&late["success"], &late["error"]["code"]), (&json!(false), &json!("timeout")), "{late}");
+    assert_eq!(request(&mut door, &session, "evaluate", &json!({"script": "1"}))["success"], true);
 }
 
 /// S1.16, S1.45
@@ -82,6 +154,27 @@ fn disconnect_ends_the_session_at_once() {
     door.send(&json!({"type": "DISCONNECT", "sessionId": session}));
     until("the session is gone", SOON, || (active(&lab) == 0).then_some(()));
     assert_eq!(lab.status()["sessions"]["orphaned"], 0, "a goodbye leaves no orphan");
+}
+
+/// S1.23: what a lost connection does is set.
+#[test]
+fn a_dropped_connection_closes_or_keeps_the_session_where_that_is_set() {
+    for (on_lost, left) in [("close", json!([0, 0])), ("keep", json!([1, 0]))] {
+        let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        std::fs::write(settings.path(), format!("[session]\non_lost = \"{on_lost}\"\norphan_grace = \"1s\"\n")).unwrap();
+        let lab = Lab::with(&[("TABMUX_CONFIG", settings.path().to_str().unwrap())]);
+        drop(lab.ready_client());
+        let mut door = Door::open(&lab.socket());
+        let session = register(&mut door);
+        request(&mut door, &session, "navigate", &json!({"url": "https://one.test/"}));
+        let attached = lab.status()["clients"].clone();
+        drop(door);
+        let status = until("the connection is gone", SOON, || Some(lab.status()).filter(|status| status["clients"] != attached));
+        let counts = |status: &Value| json!([status["sessions"]["active"], status["sessions"]["orphaned"]]);
+        assert_eq!(counts(&status), left, "{on_lost}: {status}");
+        wait::pass(std::time::Duration::from_millis(1500));
+        assert_eq!(counts(&lab.status()), left, "{on_lost}: the grace time is for orphans");
+    }
 }
 
 /// S1.23, S2.23: a lost connection is no goodbye.

@@ -54,3 +54,19 @@ fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
     assert!(status.success(), "{status}");
     lab.assert_nothing_left();
 }
+
+#[test]
+fn a_frozen_daemon_of_our_own_is_killed_on_ctrl_c_and_that_is_said() {
+    let lab = Lab::new();
+    let mut command = lab.command(&["up"]);
+    let mut up = Up(lab.spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped())));
+    let daemon = until("up starts a daemon", SOON, || running(&lab));
+    process::signal(daemon, rustix::process::Signal::STOP);
+    until("it is frozen", SOON, || (process::state(daemon) == Some('T')).then_some(()));
+    process::signal(up.0.id(), rustix::process::Signal::INT);
+    let status = until("up ends", std::time::Duration::from_secs(60), || up.0.try_wait().unwrap());
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut up.0.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(status.success() && said.contains(&format!("killed (pid {daemon})")), "{status}: {said}");
+    assert!(!process::is_alive(daemon));
+}

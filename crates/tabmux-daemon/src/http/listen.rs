@@ -37,6 +37,14 @@ pub enum Holder {
 }
 
 impl ListenError {
+    /// Why `addr` could not be bound. Looks for the holder of a taken port, which takes a moment.
+    pub fn of_bind(addr: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::Taken { addr, holder: find_holder(addr.port()) },
+            _ => Self::Io { addr, source },
+        }
+    }
+
     /// The same with a way out, for `status`, `doctor` and the log.
     pub fn fault(&self) -> Fault {
         let hint = match self {
@@ -67,9 +75,11 @@ pub(super) async fn bind(addr: SocketAddr, on_conflict: OnConflict) -> Result<Tc
     }
     let taken = match TcpListener::bind(addr).await {
         Ok(listener) => return Ok(listener),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => ListenError::Taken { addr, holder: holder_of(addr.port()).await },
-        Err(source) => return Err(ListenError::Io { addr, source }),
+        Err(error) => why(addr, error).await,
     };
+    if matches!(taken, ListenError::Io { .. }) {
+        return Err(taken);
+    }
     let nexts = match on_conflict {
         OnConflict::Refuse => 0,
         OnConflict::Next => NEXT_PORTS,
@@ -82,8 +92,10 @@ pub(super) async fn bind(addr: SocketAddr, on_conflict: OnConflict) -> Result<Tc
     Err(taken)
 }
 
-async fn holder_of(port: u16) -> Holder {
-    tokio::task::spawn_blocking(move || find_holder(port)).await.unwrap_or(Holder::Unknown)
+/// Off the runtime's threads: a thousand processes are a thousand directories to read.
+async fn why(addr: SocketAddr, error: io::Error) -> ListenError {
+    let found = tokio::task::spawn_blocking(move || ListenError::of_bind(addr, error)).await;
+    found.unwrap_or(ListenError::Taken { addr, holder: Holder::Unknown })
 }
 
 /// Linux: the kernel's socket table gives the inode, and the process that has it open is the holder.

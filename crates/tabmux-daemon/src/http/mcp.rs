@@ -9,6 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use tabmux_core::{Code, Fault};
 use tabmux_mcp::HttpCaller;
+use tabmux_wire::names;
 
 use super::refusal::{Refusal, RpcCode};
 use super::routes::Door;
@@ -78,14 +79,9 @@ impl Door {
 
 /// A named token has one identity, whatever the path; the main token gets one from the path.
 fn owner_of(holder: &TokenHolder, path: Option<String>) -> Result<SessionOwner, Refusal> {
-    if let Some(name) = &path {
-        let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-        if !fits {
-            let message = format!("'/mcp/{}' names nobody.", name.chars().take(100).collect::<String>());
-            return Err(
-                Fault::new(Code::BadArgument, message, "Use 1 to 64 letters, digits, dots, underscores and dashes after /mcp/.").into()
-            );
-        }
+    if let Some(name) = path.as_ref().filter(|name| !names::is_plain(name)) {
+        let message = format!("'/mcp/{}' names nobody.", name.chars().take(100).collect::<String>());
+        return Err(Fault::new(Code::BadArgument, message, format!("Use {} after /mcp/.", names::RULE)).into());
     }
     match (holder, path) {
         (TokenHolder::Main, None) => Ok(SessionOwner::Main),

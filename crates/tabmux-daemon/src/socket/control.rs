@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_core::{ClientId, Code, Fault, Identity};
 use tabmux_tools::{Content, Desk};
@@ -9,6 +10,7 @@ use tabmux_wire::VERSION;
 use tabmux_wire::control::{Ask, Request, Response, WireFault};
 use tabmux_wire::hello::GoodbyeLine;
 use tabmux_wire::lines::Line;
+use tabmux_wire::strict::only_fields;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -23,42 +25,41 @@ const AT_ONCE: usize = 64;
 impl Door {
     pub(super) async fn control(self: &Arc<Self>, client: ClientId, mut reader: Reader, write: OwnedWriteHalf) {
         let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        // A command that was interrupted takes its call along.
+        let _cancel_when_gone = gone.clone().drop_guard();
+        let replies = Replies::start(write);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => break,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
             };
             let request = match line {
-                Ok(Line::Whole(line)) => read_request(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err((0, too_long(bytes))),
-                Ok(Line::End) | Err(_) => break,
+                Line::Whole(line) => read_request(&line),
+                Line::TooLong { bytes, .. } => Err((0, too_long(bytes))),
+                Line::End => break,
             };
             let (id, ask) = match request {
                 Ok(Request { id, ask }) => (id, ask),
                 Err((id, fault)) => {
-                    replies.send(response(id, Err(fault))).await;
+                    replies.send(&response(id, Err(fault)));
                     continue;
                 }
             };
             let place = tokio::select! {
                 place = Arc::clone(&places).acquire_owned() => place,
-                () = gone.cancelled() => break,
+                () = replies.gone() => break,
                 () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
             };
             let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
             begin_in_order(async move {
                 let outcome = door.obey(client, ask, gone).await;
-                replies.send(response(id, outcome)).await;
+                replies.send(&response(id, outcome));
                 drop(place);
             })
             .await;
         }
-        // A command that was interrupted takes its call along.
-        gone.cancel();
     }
 
     /// Says why the daemon ends, behind what is still to be answered.
@@ -66,7 +67,7 @@ impl Door {
         // All places are free once every request has its answer in the queue.
         drop(tokio::time::timeout(LAST_WORDS, places.acquire_many(AT_ONCE as u32)).await);
         let line = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
-        replies.send(serde_json::to_value(line).unwrap_or(Value::Null)).await;
+        replies.send(&serde_json::to_value(line).unwrap_or(Value::Null));
         replies.finish().await;
     }
 
@@ -150,9 +151,11 @@ impl Door {
 fn read_request(line: &[u8]) -> Result<Request, (u64, Fault)> {
     let value = tabmux_wire::strict::parse(line).map_err(|fault| (0, fault))?;
     let id = value.get("id").and_then(Value::as_u64).unwrap_or(0);
-    serde_json::from_value(value).map_err(|error| {
+    let request = Request::deserialize(&value).map_err(|error| {
         (id, Fault::new(Code::BadArgument, format!("The request cannot be read: {error}."), "See the tabmux-wire crate for the requests."))
-    })
+    })?;
+    only_fields(&value, request.ask.fields(), "The request").map_err(|fault| (id, fault))?;
+    Ok(request)
 }
 
 fn response(id: u64, outcome: Result<Value, Fault>) -> Value {

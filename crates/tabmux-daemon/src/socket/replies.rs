@@ -5,57 +5,52 @@ use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::AsyncWriteExt;
+use tabmux_wire::lines::Line;
+use tabmux_wire::outbox::{self, LineSender};
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-/// Replies that may wait for the peer to read.
-const BACKLOG: usize = 64;
-
-/// A peer that reads nothing for so long is gone.
-const STALLED: Duration = Duration::from_secs(60);
+use super::Reader;
 
 /// How long the last answers of a connection may take to be written.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
-pub(super) struct Replies {
-    queue: mpsc::Sender<Value>,
-    /// Everything was written, or the peer is gone.
-    ended: CancellationToken,
-}
+pub(super) struct Replies(LineSender);
 
 impl Replies {
-    /// Starts the writer. `gone` is cancelled when the peer cannot be written to any more.
-    pub(super) fn start(mut write: OwnedWriteHalf, gone: CancellationToken) -> Self {
-        let (queue, mut waiting) = mpsc::channel::<Value>(BACKLOG);
-        let ended = CancellationToken::new();
-        let ends = ended.clone().drop_guard();
-        tokio::spawn(async move {
-            while let Some(frame) = waiting.recv().await {
-                let line = format!("{frame}\n");
-                let written = tokio::time::timeout(STALLED, write.write_all(line.as_bytes())).await;
-                if !matches!(written, Ok(Ok(()))) {
-                    break;
-                }
-            }
-            gone.cancel();
-            drop(ends);
-        });
-        Self { queue, ended }
+    /// Starts the writer. It writes as long as anybody has a reply to send, also when the peer sends no more.
+    pub(super) fn start(write: OwnedWriteHalf) -> Self {
+        let (sender, writer) = outbox::start(write);
+        writer.detach();
+        Self(sender)
     }
 
-    /// Sends one frame; waits while the peer does not read. A peer that is gone needs no answer.
-    pub(super) async fn send(&self, frame: Value) {
-        drop(self.queue.send(frame).await);
+    /// Sends one frame. A peer that is gone needs no answer.
+    pub(super) fn send(&self, frame: &Value) {
+        // The loop that reads from the peer notices.
+        let _gone = self.0.send_line(frame.to_string());
+    }
+
+    /// The peer's next line, once it has read enough of what it was sent; `End` when it is gone.
+    pub(super) async fn next_line(&self, reader: &mut Reader) -> Line {
+        let next = async {
+            self.0.room().await;
+            reader.next().await
+        };
+        tokio::select! {
+            line = next => line.unwrap_or(Line::End),
+            () = self.gone() => Line::End,
+        }
+    }
+
+    /// The peer cannot be written to any more.
+    pub(super) async fn gone(&self) {
+        self.0.lost().await;
     }
 
     /// Waits until all who still have something to say have said it and it is written; bounded, because the peer may not read.
     pub(super) async fn finish(self) {
-        let Self { queue, ended } = self;
-        drop(queue);
-        if tokio::time::timeout(LAST_WORDS, ended.cancelled()).await.is_err() {
+        if tokio::time::timeout(LAST_WORDS, self.0.all_written()).await.is_err() {
             tracing::debug!("a peer did not take its last answers");
         }
     }

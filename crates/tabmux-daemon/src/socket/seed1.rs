@@ -8,12 +8,13 @@ use tabmux_core::{ClientId, Code, Fault, Link, Session};
 use tabmux_tools::{Content, Desk, OpenSession};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
+use tabmux_wire::strict::only_fields;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::replies::{Replies, begin_in_order};
-use super::{Door, Reader, identity_of_connection, text_of, too_long};
+use super::{Door, Reader, check_version, identity_of_connection, text_of, too_long};
 use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
 
 /// Requests of one connection at once.
@@ -24,40 +25,43 @@ impl Door {
         let profile = Profile { label: "seed1".into(), ..Profile::default() };
         let Some(here) = Presence::begin(&self.hub, identity_of_connection(), Link::Connection, profile) else { return };
         let client = here.client;
-        let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        let replies = Replies::start(write);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut next = Ok(first);
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+            let place = tokio::select! {
+                place = Arc::clone(&places).acquire_owned() => place,
+                () = replies.gone() => break,
+                () = self.closing.cancelled() => return replies.finish().await,
+            };
+            let Ok(place) = place else { break };
             let (door, answers) = (Arc::clone(self), replies.clone());
             match next {
                 // Reserving keeps its order; everything else may overlap, the session's queue orders it.
                 Ok(frame) if frame.get("type").and_then(Value::as_str) != Some("REQUEST") => {
                     if let Some(answer) = door.seed1_frame(client, &frame).await {
-                        answers.send(answer).await;
+                        answers.send(&answer);
                     }
                     drop(place);
                 }
                 Ok(frame) => {
                     let request = door.seed1_request(client, frame);
                     begin_in_order(async move {
-                        answers.send(request.await).await;
+                        answers.send(&request.await);
                         drop(place);
                     })
                     .await;
                 }
-                Err(fault) => answers.send(error(&Value::Null, &fault)).await,
+                Err(fault) => answers.send(&error(&Value::Null, &fault)),
             }
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => break,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
-                Ok(Line::End) | Err(_) => break,
+                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::TooLong { bytes, .. } => Err(too_long(bytes)),
+                Line::End => break,
             };
         }
     }
@@ -65,23 +69,19 @@ impl Door {
     async fn seed1_frame(self: &Arc<Self>, client: ClientId, frame: &Value) -> Option<Value> {
         let id = frame.get("id").cloned().unwrap_or(Value::Null);
         let answer = async {
-            check_version(frame)?;
-            match text_of(frame, "type")? {
-                Some("REGISTER") => self.seed1_register(client, &id).map(Some),
-                Some("PING") => Ok(Some(json!({"type": "PONG", "id": id}))),
-                Some("STATUS") => {
+            match type_of(frame)? {
+                "REGISTER" => self.seed1_register(client, &id).map(Some),
+                "PING" => Ok(Some(json!({"type": "PONG", "id": id}))),
+                "STATUS" => {
                     let sessions = self.hub.look(|registry| registry.counts().sessions);
                     Ok(Some(json!({"type": "STATUS_OK", "id": id, "extensionConnected": false, "activeSessions": sessions})))
                 }
-                Some("DISCONNECT") => {
+                // DISCONNECT: a REQUEST goes its own way, and there are no others.
+                _ => {
                     let session = text_of(frame, "sessionId")?;
                     let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
                     let closed = CallerDesk::new(Arc::clone(&self.hub), CallerOf::of(client), deadline).close(session).await?;
                     Ok((!id.is_null()).then(|| json!({"type": "DISCONNECT_OK", "id": id, "sessionId": closed.id})))
-                }
-                other => {
-                    let message = format!("'{}' is no frame type.", other.unwrap_or_default().chars().take(64).collect::<String>());
-                    Err(Fault::new(Code::BadArgument, message, "Use REGISTER, REQUEST, PING, DISCONNECT or STATUS."))
                 }
             }
         };
@@ -131,15 +131,26 @@ fn text_content(content: Content) -> Option<String> {
     }
 }
 
-fn check_version(frame: &Value) -> Result<(), Fault> {
-    match frame.get("version") {
-        None | Some(Value::Null) => Ok(()),
-        Some(version) if version.as_u64() == Some(1) => Ok(()),
-        Some(version) => {
-            let message = format!("Version {version} of this protocol is unknown.");
-            Err(Fault::new(Code::ProtocolVersion, message, "Send version 1, or none."))
-        }
+/// What a frame of this type may say, besides the tool's own arguments in `params`.
+fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
+    match kind {
+        "REGISTER" => Some(&["type", "id", "version"]),
+        "PING" | "DISCONNECT" | "STATUS" => Some(&["type", "id", "version", "sessionId"]),
+        "REQUEST" => Some(&["type", "id", "version", "sessionId", "action", "params"]),
+        _ => None,
     }
+}
+
+/// The frame's type, once its version and its fields are known to be right.
+fn type_of(frame: &Value) -> Result<&str, Fault> {
+    check_version(frame)?;
+    let kind = text_of(frame, "type")?.unwrap_or_default();
+    let Some(fields) = fields_of(kind) else {
+        let message = format!("'{}' is no frame type.", kind.chars().take(64).collect::<String>());
+        return Err(Fault::new(Code::BadArgument, message, "Use REGISTER, REQUEST, PING, DISCONNECT or STATUS."));
+    };
+    only_fields(frame, fields, kind)?;
+    Ok(kind)
 }
 
 /// A REQUEST, read.
@@ -150,7 +161,7 @@ struct Asked {
 }
 
 fn read_request(frame: &Value) -> Result<Asked, Fault> {
-    check_version(frame)?;
+    type_of(frame)?;
     let session = text_of(frame, "sessionId")?.map(str::to_owned);
     let action = text_of(frame, "action")?
         .ok_or_else(|| Fault::new(Code::BadArgument, "'action' is missing.", "Name a tool, for example \"action\":\"navigate\"."))?;

@@ -9,13 +9,21 @@ use tabmux_core::{ClientId, Code, Fault, Identity, Link, Listed};
 use tabmux_tools::{Desk, OpenSession};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
+use tabmux_wire::strict::only_fields;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio_util::sync::CancellationToken;
 
 use super::replies::Replies;
-use super::{Door, Reader, identity_of_connection, text_of, too_long};
+use super::{Door, Reader, check_version, identity_of_connection, text_of, too_long};
 use crate::clock;
 use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
+
+/// What the parameters of any method may say (CONTRACT.md, "The daemon's doors").
+const FIELDS: &[&str] = &["profile_id", "session_id", "url", "caller"];
+/// A list can be asked for one agent's sessions, under either name (S3.13).
+const LIST_FIELDS: &[&str] = &["profile_id", "session_id", "url", "caller", "agent_id", "agent_surface_id"];
+/// How a caller may describe itself (S3.11); only a token or its own client id is believed.
+const CALLER_FIELDS: &[&str] = &["token", "client", "surface_id", "workspace_id", "session"];
 
 /// The callers one connection speaks for.
 #[derive(Default)]
@@ -28,8 +36,7 @@ struct Callers {
 
 impl Door {
     pub(super) async fn seed3(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
-        let gone = CancellationToken::new();
-        let replies = Replies::start(write, gone.clone());
+        let replies = Replies::start(write);
         let mut callers = Callers::default();
         let mut next = Ok(first);
         loop {
@@ -43,27 +50,30 @@ impl Door {
                 }
                 Err(fault) => json!({"id": null, "ok": false, "error": WireFault::from(&fault)}),
             };
-            replies.send(answer).await;
+            replies.send(&answer);
             let line = tokio::select! {
-                line = reader.next() => line,
-                () = gone.cancelled() => return,
+                line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Ok(Line::Whole(line)) => tabmux_wire::strict::parse(&line),
-                Ok(Line::TooLong { bytes, .. }) => Err(too_long(bytes)),
-                Ok(Line::End) | Err(_) => return,
+                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::TooLong { bytes, .. } => Err(too_long(bytes)),
+                Line::End => return,
             };
         }
     }
 
     async fn seed3_method(self: &Arc<Self>, callers: &mut Callers, frame: &Value) -> Result<Value, Fault> {
+        check_version(frame)?;
+        only_fields(frame, &["id", "method", "params", "version"], "The method call")?;
         let none = Value::Object(Map::new());
         let params = frame.get("params").filter(|params| !params.is_null()).unwrap_or(&none);
         if !params.is_object() {
             return Err(Fault::new(Code::BadArgument, "'params' is not an object.", "Send the method's arguments as an object."));
         }
         let method = text_of(frame, "method")?.unwrap_or_default();
+        let fields = if method == "browser.agent_session.list" { LIST_FIELDS } else { FIELDS };
+        only_fields(params, fields, "params")?;
         if method == "system.identify" {
             let client = self.seed3_own(callers)?;
             return Ok(json!({"client": client.to_string()}));
@@ -107,6 +117,9 @@ impl Door {
     /// Who asks. A caller is believed only with a capability of its own; a made-up id is refused (S3.12).
     fn seed3_caller(self: &Arc<Self>, callers: &mut Callers, params: &Value) -> Result<ClientId, Fault> {
         let caller = params.get("caller").filter(|caller| !caller.is_null());
+        if let Some(caller) = caller {
+            only_fields(caller, CALLER_FIELDS, "caller")?;
+        }
         let identity = match caller {
             None if callers.own.is_some() => return self.seed3_own(callers),
             None => Identity::Operator,
@@ -166,10 +179,10 @@ impl Door {
 
     /// The caller's own sessions; a filter for another's is refused (S3.13). Taken under one lock (S3.36).
     fn seed3_list(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
-        let filter = text_of(params, "agent_id")?;
+        let filters = [text_of(params, "agent_id")?, text_of(params, "agent_surface_id")?];
         self.hub.look(|registry| {
             let own = registry.identity(client).map(ToString::to_string).unwrap_or_default();
-            if filter.is_some_and(|filter| filter != own) {
+            if filters.into_iter().flatten().any(|filter| filter != own) {
                 let hint = "Leave agent_id out to list your own.";
                 return Err(Fault::new(Code::PolicyDenied, "Only your own sessions can be listed.", hint));
             }

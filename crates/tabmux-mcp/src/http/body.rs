@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ::http::{HeaderMap, Response, StatusCode, header};
+use ::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ::http_body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_wire::MAX_FRAME_BYTES;
 
@@ -15,6 +15,9 @@ use crate::message::{self, INVALID_REQUEST, PARSE_ERROR, Refusal};
 
 /// An answer that is sent in place of rmcp's; boxed, because it is the rare case.
 pub(super) type Refused = Box<Response<ResponseBody>>;
+
+/// rmcp's own errors are a sentence.
+const LARGEST_ERROR: usize = 64 * 1024;
 
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,6 +32,12 @@ pub(super) fn too_many_sessions(id: &Value) -> Refused {
         "Too many HTTP clients have initialised.",
         "End some with DELETE, or wait until idle ones are forgotten.",
     );
+    refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
+}
+
+pub(super) fn initialize_too_large(id: &Value, bytes: usize, limit: usize) -> Refused {
+    let message = format!("The initialize has {bytes} bytes; at most {limit} are kept for a client.");
+    let fault = Fault::new(Code::FrameTooLarge, message, "Send only capabilities and clientInfo in it.");
     refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
 }
 
@@ -71,6 +80,46 @@ pub fn check_body(bytes: &[u8]) -> Result<Value, Box<Response<ResponseBody>>> {
     }
     message::read(value.clone()).map_err(|refusal| refused(&refusal))?;
     Ok(value)
+}
+
+/// An error of rmcp's own, with a stable code and a way out beside what it says. Status, headers, error number and
+/// what data there is stay as they are: clients act on them.
+pub(super) async fn with_code(id: &Value, response: Response<ResponseBody>) -> Response<ResponseBody> {
+    let (mut parts, body) = response.into_parts();
+    let Ok(text) = Limited::new(body, LARGEST_ERROR).collect().await.map(http_body_util::Collected::to_bytes) else {
+        return Response::from_parts(parts, Full::default().boxed());
+    };
+    let mut answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let said = answer["error"]["message"].as_str().map_or_else(|| String::from_utf8_lossy(&text).trim().to_owned(), str::to_owned);
+    let (code, hint) = meaning_of(parts.status);
+    let fault = Fault::new(code, if said.is_empty() { parts.status.to_string() } else { said }, hint);
+    let answer = match answer.get_mut("error").and_then(Value::as_object_mut) {
+        None => Refusal::new(id.clone(), INVALID_REQUEST, fault).to_line(),
+        Some(error) => {
+            let data = error.entry("data").or_insert_with(|| json!({}));
+            if let Some(data) = data.as_object_mut() {
+                data.entry("code").or_insert_with(|| fault.code.name().into());
+                data.entry("hint").or_insert_with(|| fault.hint.into());
+            }
+            answer.to_string()
+        }
+    };
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(parts, Full::new(Bytes::from(answer)).boxed())
+}
+
+fn meaning_of(status: StatusCode) -> (Code, &'static str) {
+    match status {
+        StatusCode::NOT_FOUND => (Code::SessionNotFound, "Send initialize again, without a session id."),
+        StatusCode::NOT_ACCEPTABLE => (Code::BadArgument, "Send Accept: application/json, text/event-stream (for GET, text/event-stream)."),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (Code::BadArgument, "Send Content-Type: application/json."),
+        StatusCode::METHOD_NOT_ALLOWED => (Code::Unsupported, "Use POST; GET and DELETE are for clients with an mcp-session-id."),
+        status if status.is_server_error() => (Code::Internal, "Try again, and please report it with the log (`tabmux logs`)."),
+        _ => {
+            (Code::BadArgument, "Send what the revision in MCP-Protocol-Version asks for, and the mcp-session-id that initialize gave you.")
+        }
+    }
 }
 
 fn refused(refusal: &Refusal) -> Refused {

@@ -57,12 +57,7 @@ fn ask(config: &Config, absent: Absent, method: &str, mut params: Map<String, Va
 
 /// Who asks, from the environment (S3.11).
 fn caller(config: &Config) -> Map<String, Value> {
-    let variables = [
-        ("surface_id", "TABMUX_SURFACE_ID"),
-        ("workspace_id", "TABMUX_WORKSPACE_ID"),
-        ("session", "TABMUX_SESSION"),
-        ("token", "TABMUX_TOKEN"),
-    ];
+    let variables = [("surface_id", "TABMUX_SURFACE_ID"), ("workspace_id", "TABMUX_WORKSPACE_ID"), ("token", "TABMUX_TOKEN")];
     variables.into_iter().filter_map(|(name, variable)| Some((name.to_owned(), config.env.get(variable)?.into()))).collect()
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
+use tabmux_daemon::http::ListenError;
 use tabmux_daemon::rundir;
 use tabmux_wire::control::Ask;
 
@@ -87,19 +88,15 @@ fn http(config: &Config, status: Option<&Value>) -> Check {
         }
         (Some(addr), Some(status)) => {
             let why = status["listen_error"].as_str().map_or_else(String::new, |why| format!(" {why}"));
-            Err(taken(&format!("The daemon runs without its HTTP door at {addr}.{why}")))
+            let cure = "End that process, set TABMUX_LISTEN to another port, or listen.on_conflict = \"next\"; then `tabmux stop`.";
+            Err(Problem { message: format!("The daemon runs without its HTTP door at {addr}.{why}"), cure: cure.into() })
         }
         (Some(addr), None) => match TcpListener::bind(addr) {
             Ok(_) => Ok(format!("{addr} is free")),
-            Err(error) => Err(taken(&format!("{addr} cannot be had: {error}."))),
+            Err(error) => Err(ListenError::of_bind(addr, error).into()),
         },
     };
     Check { what: "HTTP door", finding }
-}
-
-fn taken(message: &str) -> Problem {
-    let cure = "End whoever holds the port (`ss -ltnp` shows it), set TABMUX_LISTEN to another one, or listen.on_conflict = \"next\".";
-    Problem { message: message.into(), cure: cure.into() }
 }
 
 fn browser(config: &Config) -> Check {
@@ -128,6 +125,13 @@ impl Check {
             Ok(found) => format!("{green}ok{plain}       {}: {found}\n", self.what),
             Err(problem) => format!("{red}problem{plain}  {}: {} {}\n", self.what, problem.message, problem.cure),
         }
+    }
+}
+
+impl From<ListenError> for Problem {
+    fn from(error: ListenError) -> Self {
+        let fault = error.fault();
+        Self { message: fault.message, cure: fault.hint }
     }
 }
 

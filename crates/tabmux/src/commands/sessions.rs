@@ -57,6 +57,9 @@ pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Ma
     let given = [("sessionId", session), ("isolation", make.isolation), ("from", make.from), ("navigationUrl", url)];
     let args: Map<String, Value> = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
     let reply = call(config, "start_browser".into(), args)?;
+    if let (Form::Text, Some(warning)) = (form, reply["result"]["warning"].as_str()) {
+        output::note(warning);
+    }
     output::report(form, &reply, || show(&reply["result"]["sessionId"]))
 }
 

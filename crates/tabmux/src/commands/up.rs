@@ -10,6 +10,7 @@ use tabmux_core::Code;
 use tabmux_daemon::rundir::{self, LockError};
 use tabmux_wire::control::Ask;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::connect_help;
 use super::format::show;
@@ -26,6 +27,8 @@ const FREE_RESTARTS: u32 = 3;
 const SHORT_LIFE: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The kernel needs no more, unless the process hangs in it.
+const KILLED_WITHIN: Duration = Duration::from_secs(5);
 const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The daemon that is supervised.
@@ -78,10 +81,16 @@ impl Supervisor {
         self.introduce(&watched).await?;
         loop {
             let since = Instant::now();
-            let watching = tokio::task::spawn_blocking(move || watch(watched));
+            let child = if let Watched::Child(child) = &watched { Some(child.id()) } else { None };
+            let mut watching = tokio::task::spawn_blocking(move || watch(watched));
             let ended = tokio::select! {
-                ended = watching => ended.unwrap_or_else(|panic| Ended::Died(panic.to_string())),
-                () = told_to_stop(&mut self.interrupt, &mut self.terminate) => return self.stop().await,
+                ended = &mut watching => ended.unwrap_or_else(|panic| Ended::Died(panic.to_string())),
+                () = told_to_stop(&mut self.interrupt, &mut self.terminate) => {
+                    return match (self.stop().await, child) {
+                        (Err(failure), Some(pid)) => end_by_force(pid, watching, failure).await,
+                        (done, _) => done,
+                    };
+                }
             };
             match ended {
                 Ended::OnPurpose => {
@@ -168,6 +177,22 @@ impl Supervisor {
             await_gone(&config, pid)
         })
         .await
+    }
+}
+
+/// Ends a child that does not end when it is asked to. As long as nobody has waited for it, its id is its own.
+async fn end_by_force(pid: u32, watching: JoinHandle<Ended>, failure: Failure) -> Outcome {
+    let id = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let Some(id) = id.filter(|_| !watching.is_finished()) else { return Err(failure) };
+    output::note(&format!(
+        "{} It is our own child, so it is killed (pid {pid}); the next daemon closes what it left.",
+        failure.fault.message
+    ));
+    // Gone meanwhile is as good; the wait below tells.
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).ok();
+    match tokio::time::timeout(KILLED_WITHIN, watching).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(failure),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tabmux_daemon::rundir;
 use tabmux_daemon::settings::Paths;
+use tabmux_wire::names;
 
 use super::{Environment, Flags};
 use crate::failure::{Failure, Outcome};
@@ -39,7 +40,7 @@ pub(super) fn resolve(flags: &Flags, env: &Environment) -> Outcome<Places> {
         None => (runtime_root.clone(), state_root.clone()),
         Some(name) if is_plain_name(name) => (runtime_root.join(name), state_root.join(name)),
         Some(name) => {
-            let hint = "It takes 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot.";
+            let hint = format!("It takes {}, and does not begin with a dot.", names::RULE);
             return Err(Failure::usage(format!("-L {name:?} is not a name for a daemon."), hint));
         }
     };
@@ -64,8 +65,7 @@ pub(super) fn resolve(flags: &Flags, env: &Environment) -> Outcome<Places> {
 
 /// A name that is also a good file name.
 pub(crate) fn is_plain_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
+    names::is_plain(name) && !name.starts_with('.')
 }
 
 impl Places {

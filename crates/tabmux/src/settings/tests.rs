@@ -46,12 +46,17 @@ impl Desk {
     }
 }
 
+/// S0.19, S0.20, S1.10, S1.46, S2.23, S3.19
 #[test]
 fn with_nothing_set_the_documents_defaults_hold() {
     let config = Desk::new().config().unwrap();
     let clocks = config.settings.clocks;
     assert_eq!(clocks.session_idle, Some(Duration::from_secs(1800)));
+    assert_eq!(clocks.orphan_grace, Some(Duration::from_secs(300)));
     assert_eq!(clocks.exit_when_empty, Some(Duration::from_secs(60)));
+    assert_eq!(clocks.call_deadline, Duration::from_secs(30));
+    let limits = config.settings.limits;
+    assert_eq!((limits.warn_sessions, limits.max_sessions, limits.max_clones), (5, 0, 10));
     assert_eq!(config.settings.listen.addr, Some("127.0.0.1:3026".parse().unwrap()));
     assert!(config.settings.chromium.headless && config.settings.chromium.args.is_empty() && config.log == "info");
 }
@@ -90,7 +95,9 @@ fn every_key_of_the_file_is_read() {
     assert_eq!((limits.warn_sessions, limits.max_sessions, limits.max_clones, limits.queue), (1, 2, 3, 4));
     assert_eq!((listen.addr, listen.also, listen.on_conflict), (Some("[::1]:0".parse().unwrap()), vec![8765, 3000], OnConflict::Next));
     assert_eq!(config.settings.browser, BrowserChoice::Fake);
-    assert!(config.settings.conformance_fixtures && config.settings.session_info == SessionInfo::Always && !config.settings.chromium.headless);
+    assert!(
+        config.settings.conformance_fixtures && config.settings.session_info == SessionInfo::Always && !config.settings.chromium.headless
+    );
 }
 
 #[test]

@@ -5,12 +5,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tabmux_wire::edges::is_id;
 
 /// The protocol revision whose results say that they are complete.
 const STATELESS_REVISION: &str = "2026-07-28";
-
-/// The longest id the daemon takes, in bytes.
-const LONGEST_ID: usize = 1024;
 
 /// What a line is, seen from its sender.
 #[derive(Debug, PartialEq)]
@@ -65,7 +63,7 @@ pub(super) fn glimpse(line: &[u8]) -> Glimpse {
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else { return Glimpse::Other };
     match (envelope.id.filter(|id| !id.is_null()), envelope.method) {
         // The daemon answers such a request without its id, so nothing would ever settle it.
-        (Some(id), Some(_)) if !is_answerable(&id) => Glimpse::Other,
+        (Some(id), Some(_)) if !is_id(&id) => Glimpse::Other,
         (Some(id), Some(method)) => Glimpse::Request { id, method },
         (Some(id), None) => Glimpse::Answer { id, failed: envelope.error.is_some() },
         (None, Some(method)) if method == "notifications/cancelled" => {
@@ -75,14 +73,6 @@ pub(super) fn glimpse(line: &[u8]) -> Glimpse {
             }
         }
         (None, _) => Glimpse::Other,
-    }
-}
-
-/// Whether the daemon takes this id: a text that is not too long, or an integer.
-fn is_answerable(id: &Value) -> bool {
-    match id {
-        Value::String(text) => text.len() <= LONGEST_ID,
-        other => other.is_i64(),
     }
 }
 
@@ -106,61 +96,6 @@ pub(super) fn call_shape(line: &[u8]) -> CallShape {
     let Some(params) = params.and_then(|raw| serde_json::from_str::<CallParams>(raw.get()).ok()) else { return CallShape::default() };
     let version = params.meta.and_then(|meta| meta.version);
     CallShape { tool: params.name, stateless: version.is_some_and(|version| version.as_str() >= STATELESS_REVISION) }
-}
-
-/// The id of a request of which only the first and the last bytes are left.
-pub(super) fn id_in_edges(head: &[u8], tail: &[u8]) -> Option<Value> {
-    id_in_head(head).or_else(|| id_in_tail(tail))
-}
-
-/// The first `"id"` that stands directly in the outermost object.
-fn id_in_head(head: &[u8]) -> Option<Value> {
-    let (mut depth, mut at) = (0_u32, 0);
-    while at < head.len() {
-        match head[at] {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                let end = at + string_length(&head[at..])?;
-                if depth == 1 && &head[at..end] == b"\"id\"" {
-                    return value_after_colon(&head[end..]).map(|(id, _)| id);
-                }
-                at = end;
-                continue;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
-/// The last `"id"` behind which nothing nested follows before the line's end.
-fn id_in_tail(tail: &[u8]) -> Option<Value> {
-    let at = tail.windows(4).rposition(|window| window == b"\"id\"")?;
-    let (id, rest) = value_after_colon(&tail[at + 4..])?;
-    let nested = |byte: &&u8| matches!(byte, b'{' | b'[' | b']' | b'}');
-    (rest.iter().filter(nested).count() == 1 && rest.trim_ascii_end().ends_with(b"}")).then_some(id)
-}
-
-/// Length of the JSON string that `text` begins with, quotes included.
-fn string_length(text: &[u8]) -> Option<usize> {
-    let mut escaped = false;
-    let close = text.iter().skip(1).position(|byte| {
-        let closes = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        closes
-    })?;
-    Some(close + 2)
-}
-
-fn value_after_colon(text: &[u8]) -> Option<(Value, &[u8])> {
-    let text = text.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-    let length = match text.first()? {
-        b'"' => string_length(text)?,
-        _ => text.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'-'))?,
-    };
-    Some((serde_json::from_slice(&text[..length]).ok()?, &text[length..]))
 }
 
 #[cfg(test)]
@@ -216,18 +151,5 @@ mod tests {
             r#"{"id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"n"}}"#;
         assert_eq!(call_shape(new.as_bytes()), CallShape { tool: Some("n".into()), stateless: true });
         assert_eq!(call_shape(br#"{"id":1,"params":[1]}"#), CallShape::default());
-    }
-
-    #[test]
-    fn the_id_of_an_over_long_line_is_found_at_either_end() {
-        let head = |text: &str| id_in_edges(text.as_bytes(), b"");
-        assert_eq!(head(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"aaaa"#), Some(json!(7)));
-        assert_eq!(head(r#"{"method":"a\"b","params":{"id":1},"id" : "q\"r","#), Some(json!("q\"r")));
-        assert_eq!(head(r#"{"params":{"id":1,"x":"aaaa"#), None);
-        let tail = |text: &str| id_in_edges(b"{\"params\":{\"x\":\"aa", text.as_bytes());
-        assert_eq!(tail(r#"aaaa"},"id":12}"#), Some(json!(12)));
-        assert_eq!(tail(r#"aaaa"},"id":-3,"method":"m"} "#), Some(json!(-3)));
-        assert_eq!(tail(r#"aaaa","id":9}}"#), None);
-        assert_eq!(tail("aaaa"), None);
     }
 }

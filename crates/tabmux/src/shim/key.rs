@@ -26,7 +26,7 @@ pub(super) fn fresh() -> Outcome<String> {
 /// The key of the session NAME; the first who asks makes it, and everybody after gets the same.
 pub(super) fn named(state_dir: &Path, name: &str) -> Outcome<String> {
     if !is_plain_name(name) {
-        let hint = "It takes 1 to 64 letters, digits, dots, dashes and underscores, and does not begin with a dot.";
+        let hint = format!("It takes {}, and does not begin with a dot.", tabmux_wire::names::RULE);
         return Err(Failure::usage(format!("--session {name:?} is not a name for a session."), hint));
     }
     let dir = state_dir.join("sessions");
