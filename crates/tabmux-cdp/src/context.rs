@@ -102,7 +102,8 @@ impl CdpContext {
         if self.is_closed() || self.page(&info.target_id).is_some() {
             return Ok(());
         }
-        let page = CdpPage::attach(&self.connection, &info.target_id, info.url.clone()).await?;
+        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into()).await?;
+        page.catch_up().await?;
         self.keep(&info.target_id, &page)?;
         let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
         let sent = self.inner().popups.try_send(popup);

@@ -49,6 +49,14 @@ impl CdpPage {
         Ok(page)
     }
 
+    /// Asks where the page is, for one that was on its way before anybody listened.
+    pub(crate) async fn catch_up(&self) -> Result<()> {
+        let asked = target::GetTargetInfo { target_id: Some(self.handle.0.clone()) };
+        let info = self.connection.call_in(None, &asked, HOUSEKEEPING).await?.target_info;
+        self.state.was_at(info.url);
+        Ok(())
+    }
+
     pub(crate) fn state(&self) -> &Arc<PageState> {
         &self.state
     }

@@ -10,7 +10,7 @@ mod stdio;
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::io::{Cursor, Write};
+use std::io::{Cursor, ErrorKind, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use crate::failure::{Failure, Outcome};
 use crate::settings::Config;
 use crate::start::{Absent, Joined, Starter};
 use glimpse::{Glimpse, glimpse};
-use ledger::{Ledger, Outgoing, Parting};
+use ledger::{Ledger, Outgoing, Parting, Tail};
 use outbox::Outbox;
 use stdio::Stdio;
 
@@ -159,12 +159,13 @@ impl Shim {
                         self.down.push_line(answer::too_long(&id, bytes));
                     }
                 }
-                Event::FromDaemon(Ok(Line::End) | Err(_)) => self.daemon_lost(),
+                Event::FromDaemon(Err(error)) if error.kind() == ErrorKind::ConnectionReset => self.daemon_lost(Tail::Unread),
+                Event::FromDaemon(Ok(Line::End) | Err(_)) => self.daemon_lost(Tail::Read),
                 Event::Joined(Ok(joined)) => self.joined(joined),
                 Event::Joined(Err(failure)) => self.without_daemon(&failure.fault),
                 Event::WroteUp(Ok(bytes)) if bytes > 0 => {
-                    if let Some(Outgoing { key: Some(key), .. }) = self.up.wrote(bytes) {
-                        self.ledger.written(&key);
+                    if let Some(Outgoing { key, .. }) = self.up.wrote(bytes) {
+                        self.ledger.written(key);
                     }
                 }
                 Event::WroteUp(_) => {
@@ -289,7 +290,7 @@ impl Shim {
         let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
         let parting = match goodbye.as_str() {
             // A new daemon stands ready with the same sessions.
-            "upgrade" => Parting::Crash { read_only_tools: &connection.read_only_tools },
+            "upgrade" => Parting::Crash { read_only_tools: &connection.read_only_tools, tail: Tail::Read },
             "empty" => Parting::Empty,
             _ => Parting::Goodbye,
         };
@@ -301,10 +302,10 @@ impl Shim {
     }
 
     /// The daemon is gone without a word: join the next one at once.
-    fn daemon_lost(&mut self) {
+    fn daemon_lost(&mut self, tail: Tail) {
         let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
         self.short_lives = if connection.since.elapsed() < SHORT_LIFE { self.short_lives + 1 } else { 0 };
-        self.settle_all(Parting::Crash { read_only_tools: &connection.read_only_tools });
+        self.settle_all(Parting::Crash { read_only_tools: &connection.read_only_tools, tail });
         if self.short_lives < MAX_SHORT_LIVES {
             self.join();
         } else {

@@ -292,12 +292,3 @@ fn agent_sessions_open_tab_list_and_dispose() {
     let gone = lab.run(&["agent-session", "dispose", "--session", &id]);
     assert!(gone.code == 1 && gone.stderr.contains("session_not_found"), "{gone:?}");
 }
-
-/// Until the next issue brings Chromium.
-#[test]
-fn a_real_browser_is_said_to_be_unsupported_for_now() {
-    let lab = Lab::with(&[("TABMUX_BROWSER", "/usr/bin/true")]);
-    let client = lab.ready_client();
-    client.fails("start_browser", &json!({}), "unsupported");
-    assert_eq!(client.sessions(), Vec::<String>::new());
-}

@@ -89,6 +89,14 @@ impl PageState {
         self.inner().url.clone()
     }
 
+    /// Where the browser says the page is, unless its own events already said more.
+    pub(super) fn was_at(&self, url: String) {
+        let mut inner = self.inner();
+        if self.progress.borrow().commits == 0 && !url.is_empty() {
+            inner.url = url;
+        }
+    }
+
     pub(super) fn title(&self) -> String {
         self.inner().title.clone()
     }

@@ -35,6 +35,8 @@ pub(super) struct Ledger {
     entries: HashMap<Key, Entry>,
     kept_bytes: usize,
     requests: u64,
+    /// The last line wholly written, if it was a request.
+    last_written: Option<Key>,
 }
 
 /// An id as the ledger compares it: its JSON text.
@@ -73,6 +75,7 @@ enum Delivery {
 pub(super) enum Parting<'a> {
     Crash {
         read_only_tools: &'a HashSet<String>,
+        tail: Tail,
     },
     /// On purpose: nothing is repeated but what never left us.
     Goodbye,
@@ -82,6 +85,14 @@ pub(super) enum Parting<'a> {
     NoDaemon {
         fault: &'a Fault,
     },
+}
+
+/// Whether a daemon that died had read all that was written to it. The kernel says so: a socket that is closed with
+/// something unread resets the other side. Then the last line was not wholly read, so nobody has begun it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    Read,
+    Unread,
 }
 
 /// What becomes of the unanswered requests.
@@ -120,11 +131,13 @@ impl Ledger {
         Ok(key)
     }
 
-    pub(super) fn written(&mut self, key: &Key) {
-        if let Some(entry) = self.entries.get_mut(key) {
+    /// A line is wholly written: this request, or something else.
+    pub(super) fn written(&mut self, key: Option<Key>) {
+        if let Some(entry) = key.as_ref().and_then(|key| self.entries.get_mut(key)) {
             entry.delivery = Delivery::Written;
             entry.sends += 1;
         }
+        self.last_written = key;
     }
 
     /// The request was answered, or its client no longer wants to know. Gives its method.
@@ -138,6 +151,10 @@ impl Ledger {
     }
 
     pub(super) fn judge(&mut self, parting: Parting<'_>) -> Verdict {
+        let last = self.last_written.take();
+        if let (Parting::Crash { tail: Tail::Unread, .. }, Some(entry)) = (parting, last.and_then(|key| self.entries.get_mut(&key))) {
+            entry.delivery = Delivery::Waiting;
+        }
         let mut entries: Vec<(Key, Entry)> = std::mem::take(&mut self.entries).into_iter().collect();
         entries.sort_unstable_by_key(|(_, entry)| entry.order);
         self.kept_bytes = 0;
@@ -170,7 +187,7 @@ impl Entry {
             Parting::Goodbye => waiting,
             Parting::Empty => true,
             Parting::Crash { .. } if self.sends >= MAX_SENDS => false,
-            Parting::Crash { read_only_tools } => {
+            Parting::Crash { read_only_tools, .. } => {
                 let reads = self.shape.tool.as_ref().is_some_and(|tool| read_only_tools.contains(tool));
                 waiting || REPEATABLE.contains(&self.method.as_str()) || (self.method == "tools/call" && reads)
             }
@@ -219,9 +236,9 @@ mod tests {
         let keys = [call(&mut ledger, 1, "list_sessions"), call(&mut ledger, 2, "navigate"), call(&mut ledger, 3, "list_sessions")];
         let list = ledger.note(json!("x"), "tools/list".into(), b"{}\n").unwrap();
         for key in keys.iter().chain([&list]) {
-            ledger.written(key);
+            ledger.written(Some(key.clone()));
         }
-        let verdict = ledger.judge(Parting::Crash { read_only_tools: &reads() });
+        let verdict = ledger.judge(Parting::Crash { read_only_tools: &reads(), tail: Tail::Read });
         let again: Vec<_> = verdict.again.iter().map(|out| out.key.clone().unwrap()).collect();
         assert_eq!(again, [keys[0].clone(), keys[2].clone(), list]);
         let answer: Value = serde_json::from_slice(&verdict.answers[0]).unwrap();
@@ -233,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_write_that_never_left_goes_again_whatever_happened() {
-        for parting in [Parting::Goodbye, Parting::Crash { read_only_tools: &HashSet::new() }] {
+        for parting in [Parting::Goodbye, Parting::Crash { read_only_tools: &HashSet::new(), tail: Tail::Read }] {
             let mut ledger = Ledger::default();
             let key = call(&mut ledger, 1, "navigate");
             let verdict = ledger.judge(parting);
@@ -241,11 +258,35 @@ mod tests {
         }
     }
 
+    /// S1.26: a write is repeated only when it is sure that nobody has begun it.
+    #[test]
+    fn a_write_the_dead_daemon_had_not_read_goes_to_the_next_one() {
+        let reads = HashSet::new();
+        let crash = |tail| Parting::Crash { read_only_tools: &reads, tail };
+        let two_written = || {
+            let mut ledger = Ledger::default();
+            for id in [1, 2] {
+                let key = call(&mut ledger, id, "navigate");
+                ledger.written(Some(key));
+            }
+            ledger
+        };
+        let verdict = two_written().judge(crash(Tail::Unread));
+        assert_eq!((verdict.again.len(), ids(&verdict.answers)), (1, vec![json!(1)]), "the last one only: of the others it is not known");
+        assert_eq!(two_written().judge(crash(Tail::Read)).again, []);
+        let mut ledger = two_written();
+        ledger.written(None);
+        assert_eq!(ledger.judge(crash(Tail::Unread)).again, [], "what was not read is something else");
+        let mut ledger = two_written();
+        ledger.judge(crash(Tail::Unread));
+        assert_eq!(ledger.judge(crash(Tail::Unread)).answers.len(), 0, "not written to the next one yet");
+    }
+
     #[test]
     fn after_a_goodbye_even_reads_are_answered_here() {
         let mut ledger = Ledger::default();
         let key = call(&mut ledger, 1, "list_sessions");
-        ledger.written(&key);
+        ledger.written(Some(key.clone()));
         let verdict = ledger.judge(Parting::Goodbye);
         assert_eq!((verdict.again.len(), ids(&verdict.answers)), (0, vec![json!(1)]));
     }
@@ -254,7 +295,7 @@ mod tests {
     fn what_reached_a_daemon_at_its_empty_exit_goes_to_the_next_one() {
         let mut ledger = Ledger::default();
         let key = call(&mut ledger, 1, "navigate");
-        ledger.written(&key);
+        ledger.written(Some(key.clone()));
         let verdict = ledger.judge(Parting::Empty);
         assert_eq!((verdict.again[0].key.as_ref(), verdict.answers.len()), (Some(&key), 0));
     }
@@ -264,11 +305,11 @@ mod tests {
         let mut ledger = Ledger::default();
         let key = call(&mut ledger, 1, "list_sessions");
         for _ in 0..2 {
-            ledger.written(&key);
-            assert_eq!(ledger.judge(Parting::Crash { read_only_tools: &reads() }).again.len(), 1);
+            ledger.written(Some(key.clone()));
+            assert_eq!(ledger.judge(Parting::Crash { read_only_tools: &reads(), tail: Tail::Read }).again.len(), 1);
         }
-        ledger.written(&key);
-        let verdict = ledger.judge(Parting::Crash { read_only_tools: &reads() });
+        ledger.written(Some(key.clone()));
+        let verdict = ledger.judge(Parting::Crash { read_only_tools: &reads(), tail: Tail::Read });
         assert_eq!((verdict.again.len(), verdict.answers.len()), (0, 1));
     }
 
@@ -293,7 +334,7 @@ mod tests {
         let line =
             br#"{"id":1,"method":"tools/call","params":{"name":"n","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let key = ledger.note(json!(1), "tools/call".into(), line).unwrap();
-        ledger.written(&key);
+        ledger.written(Some(key.clone()));
         let answer: Value = serde_json::from_slice(&ledger.judge(Parting::Goodbye).answers[0]).unwrap();
         assert_eq!(answer["result"]["resultType"], "complete");
     }
@@ -314,7 +355,7 @@ mod tests {
         ledger.note(json!(0), "ping".into(), &big).unwrap();
         ledger.note(json!(1), "ping".into(), b"{}").unwrap();
         assert!(ledger.kept_bytes <= MAX_KEPT_BYTES);
-        assert_eq!(ids(&ledger.judge(Parting::Crash { read_only_tools: &reads() }).answers), [json!(1)]);
+        assert_eq!(ids(&ledger.judge(Parting::Crash { read_only_tools: &reads(), tail: Tail::Read }).answers), [json!(1)]);
         for id in 1..MAX_ENTRIES {
             ledger.note(json!(id), "ping".into(), b"").unwrap();
         }

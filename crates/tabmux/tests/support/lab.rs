@@ -40,6 +40,11 @@ impl Lab {
         Self { directory, variables, started: Mutex::default() }
     }
 
+    /// With the browser that is installed here, found as for any user.
+    pub fn real() -> Self {
+        Self::with(&[("TABMUX_BROWSER", "")])
+    }
+
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -73,6 +78,9 @@ impl Lab {
         command.envs([("TABMUX_BROWSER", "fake"), ("TABMUX_LISTEN", "127.0.0.1:0")]);
         command.env("TABMUX_RUNTIME_DIR", self.path().join("run")).env("TABMUX_STATE_DIR", self.path().join("state"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if self.variable("TABMUX_BROWSER") == Some("") {
+            command.env_remove("TABMUX_BROWSER");
+        }
         // cargo llvm-cov and friends write where this says.
         if let Some(profile) = std::env::var_os("LLVM_PROFILE_FILE") {
             command.env("LLVM_PROFILE_FILE", profile);

@@ -1,0 +1,232 @@
+//! The shipped binary on a real Chromium: one browser, many agents, each in its own world; and what is left after
+//! anything dies. The site is a small server of the test's own.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::{Lab, Mcp, SOON, at_once, process, until};
+
+/// Serves a page for every path until the test ends; the page says its path and shows its cookies.
+fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn answer(mut stream: std::net::TcpStream) -> Option<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut chunk = [0; 4096];
+        let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
+        request.extend_from_slice(&chunk[..read]);
+    }
+    let request = String::from_utf8_lossy(&request);
+    let path = request.split(' ').nth(1)?;
+    let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";
+    stream.write_all(format!("{head}{}\r\n\r\n{page}", page.len()).as_bytes()).ok()
+}
+
+fn eval(client: &Mcp, script: &str) -> Value {
+    client.ok("evaluate", &json!({"script": script})).result()["value"].clone()
+}
+
+fn browser_pid(lab: &Lab) -> u32 {
+    let browsers = lab.status()["browsers"].clone();
+    assert_eq!(browsers.as_array().map(Vec::len), Some(1), "{browsers}");
+    u32::try_from(browsers[0]["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn keeper_pid(lab: &Lab) -> u32 {
+    u32::try_from(lab.status()["browsers"][0]["keeper_pid"].as_u64().unwrap()).unwrap()
+}
+
+/// A call that was on its way when the daemon died is told so; these tests ask once it is dead.
+fn kill(pid: u32) {
+    process::kill(pid);
+    until("it is dead", SOON, || (!process::is_alive(pid)).then_some(()));
+}
+
+fn daemons(lab: &Lab) -> usize {
+    lab.daemons().into_iter().filter(|pid| process::command_line(*pid).contains("daemon")).count()
+}
+
+/// Two clients with the one-line default configuration: each its own page and cookies, one daemon, one browser.
+#[test]
+fn two_clients_with_no_flags_each_get_the_right_page_in_one_browser() {
+    let (lab, site) = (Lab::real(), site());
+    let clients = [lab.ready_client(), lab.ready_client()];
+    for (number, client) in clients.iter().enumerate() {
+        client.ok("navigate", &json!({"url": format!("{site}/{number}")}));
+        eval(client, &format!("document.cookie = 'agent=token{number}'"));
+    }
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(eval(client, "location.pathname"), json!(format!("/{number}")));
+        assert_eq!(eval(client, "document.cookie"), json!(format!("agent=token{number}")));
+        assert!(client.ok("read_text", &json!({})).text().contains(&format!("The page /{number}")));
+        assert_eq!(client.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
+    }
+    browser_pid(&lab);
+    assert_eq!(daemons(&lab), 1);
+}
+
+#[test]
+fn four_http_clients_in_tight_loops_never_get_a_wrong_page() {
+    let (lab, site) = (Lab::real(), site());
+    assert_eq!(lab.run(&["call", "list_sessions"]).code, 0, "starts the daemon");
+    at_once((0..4).collect(), |client: u32| {
+        let http = lab.http();
+        let session = http.initialize("/mcp");
+        for step in 0..12 {
+            let path = format!("/client{client}-{step}");
+            let went = http.call("/mcp", &session, "navigate", &json!({"url": format!("{site}{path}")}));
+            assert!(!went.failed(), "{went:?}");
+            let at = http.call("/mcp", &session, "evaluate", &json!({"script": "location.pathname"}));
+            assert_eq!(at.result()["value"], json!(path), "{at:?}");
+        }
+    });
+    browser_pid(&lab);
+}
+
+#[test]
+fn ten_named_sessions_stay_right_after_the_daemon_is_killed() {
+    let (lab, site) = (Lab::real(), site());
+    let clients = at_once((0..10).collect(), |number: usize| {
+        let client = lab.ready_client();
+        client.ok("start_browser", &json!({"sessionId": format!("s{number}"), "navigationUrl": format!("{site}/{number}")}));
+        eval(&client, &format!("window.kept = {number}; document.cookie = 'n={number}'"));
+        client
+    });
+    let browser = browser_pid(&lab);
+    kill(lab.daemon_pid());
+    at_once(clients.iter().enumerate().collect(), |(number, client)| {
+        // Not only the address: the very page, with what its scripts had in memory.
+        assert_eq!(
+            eval(client, "[location.pathname, window.kept, document.cookie]"),
+            json!([format!("/{number}"), number, format!("n={number}")])
+        );
+        assert_eq!(client.sessions(), [format!("s{number}")]);
+    });
+    assert_eq!((browser_pid(&lab), daemons(&lab)), (browser, 1));
+}
+
+/// The contract: running calls end within a second, each session's next call says it once, then the name starts afresh.
+#[test]
+fn a_killed_browser_is_said_once_by_each_session() {
+    let (lab, site) = (Lab::real(), site());
+    let clients = [lab.ready_client(), lab.ready_client()];
+    for client in &clients {
+        client.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": site}));
+    }
+    let running = clients[0].start_call("evaluate", &json!({"script": "new Promise(() => {})"}));
+    until("the call runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+    let killed = browser_pid(&lab);
+    process::kill(killed);
+    let ended = clients[0].finish_call(&running, Duration::from_secs(1));
+    assert_eq!(ended.code(), "browser_crashed", "{ended:?}");
+    for client in &clients {
+        client.fails("evaluate", &json!({"sessionId": "web", "script": "1"}), "browser_crashed");
+        client.ok("navigate", &json!({"sessionId": "web", "url": format!("{site}/again")}));
+        assert_eq!(eval(client, "location.pathname"), json!("/again"));
+    }
+    assert_ne!(browser_pid(&lab), killed);
+}
+
+#[test]
+fn a_killed_keeper_is_replaced_and_a_later_crash_of_the_daemon_loses_nothing() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": format!("{site}/kept")}));
+    let (browser, keeper) = (browser_pid(&lab), keeper_pid(&lab));
+    process::kill(keeper);
+    until("there is a new keeper", SOON, || (keeper_pid(&lab) != keeper).then_some(()));
+    kill(lab.daemon_pid());
+    assert_eq!(eval(&client, "location.pathname"), json!("/kept"));
+    assert_eq!(browser_pid(&lab), browser);
+}
+
+#[test]
+fn with_daemon_and_keeper_killed_nothing_is_left_of_the_browser_and_the_session_starts_afresh() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    client.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": site}));
+    let (browser, keeper, daemon) = (browser_pid(&lab), keeper_pid(&lab), lab.daemon_pid());
+    process::kill(keeper);
+    process::kill(daemon);
+    until("the browser ends", SOON, || (!process::is_alive(browser)).then_some(()));
+    client.fails("evaluate", &json!({"script": "1"}), "browser_crashed");
+    client.ok("navigate", &json!({"sessionId": "web", "url": format!("{site}/again")}));
+    assert_eq!(std::fs::read_dir(lab.state_dir().join("browsers")).unwrap().count(), 2, "one profile and its lock, not two");
+}
+
+/// A page that spins, one that asks and one that crashes disturb nobody but their own caller, who can go on.
+#[test]
+fn a_spinning_an_asking_and_a_crashed_page_disturb_only_their_own_session() {
+    let (lab, site) = (Lab::real(), site());
+    let [spinning, asking, crashing, calm] = [(); 4].map(|()| lab.ready_client());
+    for client in [&spinning, &asking, &crashing, &calm] {
+        client.ok("navigate", &json!({"url": site}));
+    }
+    spinning.fails("evaluate", &json!({"script": "for (;;) {}", "timeout": 500}), "timeout");
+    asking.fails("evaluate", &json!({"script": "alert('stop')"}), "dialog_open");
+    crashing.fails("navigate", &json!({"url": "chrome://crash"}), "policy_denied");
+    assert_eq!(eval(&calm, "1 + 1"), json!(2));
+    assert_eq!(eval(&spinning, "1 + 2"), json!(3));
+    asking.ok("handle_dialog", &json!({}));
+    assert_eq!(eval(&asking, "1 + 3"), json!(4));
+}
+
+/// S4.23: a popup is a tab of the session whose page opened it.
+#[test]
+fn a_popup_joins_the_session_of_its_opener() {
+    let (lab, site) = (Lab::real(), site());
+    let (client, other) = (lab.ready_client(), lab.ready_client());
+    for client in [&client, &other] {
+        client.ok("navigate", &json!({"url": site}));
+    }
+    client.ok("evaluate", &json!({"script": "window.open('/popup', '_blank', 'noopener'); 1"}));
+    let listed = until("the popup joins", SOON, || {
+        let listed = client.ok("list_pages", &json!({})).structured()["pages"].clone();
+        (listed[1]["url"] == json!(format!("{site}/popup"))).then_some(listed)
+    });
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert_eq!(other.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_short_forms_of_the_command_line_work_as_their_names_say() {
+    let (lab, site) = (Lab::real(), site());
+    let run = |arguments: &[&str]| {
+        let printed = lab.run(arguments);
+        assert_eq!(printed.code, 0, "{arguments:?}: {printed:?}");
+        printed.stdout
+    };
+    run(&["open", &format!("{site}/hello")]);
+    assert_eq!(run(&["eval", "document.title"]).trim(), "\"/hello\"");
+    let file = lab.path().join("shot.png");
+    run(&["screenshot", file.to_str().unwrap()]);
+    assert!(std::fs::read(&file).unwrap().starts_with(b"\x89PNG"));
+    let picture = lab.path().join("heading.png");
+    run(&["screenshot", picture.to_str().unwrap(), "--selector", "h1"]);
+    assert!(std::fs::metadata(&picture).unwrap().len() < std::fs::metadata(&file).unwrap().len());
+}
+
+#[test]
+fn a_browser_that_is_not_there_says_what_to_do() {
+    let lab = Lab::with(&[("TABMUX_BROWSER", "/nowhere/chromium")]);
+    let client = lab.ready_client();
+    let text = client.fails("start_browser", &json!({}), "browser_not_found");
+    assert!(text.contains("/nowhere/chromium") && text.contains("TABMUX_BROWSER"), "{text}");
+    assert_eq!(client.sessions(), Vec::<String>::new());
+    assert_eq!(lab.run(&["doctor"]).code, 1);
+}
