@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the Makefile's targets need and this machine lacks; does nothing on repeat.
 #   browser   a Chromium, from Debian's packages, when there is none and we may (root and apt-get)
+#   display   Xvfb, from Debian's packages, for tests of a visible browser
 #   tools     cargo-nextest and cargo-deny
 #   clients   the real MCP clients and the conformance suite, into target/clients
 set -euo pipefail
@@ -24,6 +25,11 @@ browser() {
   else
     say "no browser here, and only root may install one: sudo apt-get install chromium chromium-headless-shell"
   fi
+}
+
+display() {
+  if has Xvfb; then return; fi
+  if may_apt; then apt_install xvfb; else say "Xvfb is missing: sudo apt-get install xvfb"; exit 1; fi
 }
 
 tools() {
@@ -68,7 +74,7 @@ clients() {
 
 for part in "$@"; do
   case "$part" in
-    browser | tools | clients) "$part" ;;
-    *) say "what is '$part'? One of: browser, tools, clients"; exit 2 ;;
+    browser | display | tools | clients) "$part" ;;
+    *) say "what is '$part'? One of: browser, display, tools, clients"; exit 2 ;;
   esac
 done

@@ -167,3 +167,18 @@ fn the_operator_renames_among_the_owners_names_not_its_own() {
     assert_eq!(world.resolve(by(me), Some("web")), Ok(mine));
     assert_eq!(code(world.registry.rename(by(operator), &mine.to_string(), "taken", world.now)), Some(Code::SessionExists));
 }
+
+/// The name that `tabmux mcp --session` gives is for the first session only; a stranger's sessions are nobody's.
+#[test]
+fn a_caller_owns_none_until_its_first_session_and_again_after_its_last() {
+    let mut world = World::new();
+    let (me, other, stranger) = (world.connect(secret("me")), world.connect(secret("other")), world.connect(Identity::Nobody));
+    assert!(world.registry.owns_none(by(me)) && world.registry.owns_none(by(stranger)));
+    world.open(me, "web");
+    world.open(stranger, "theirs");
+    assert!(!world.registry.owns_none(by(me)), "it owns one now");
+    assert!(world.registry.owns_none(by(other)), "not of others");
+    assert!(world.registry.owns_none(by(stranger)), "each of their sessions is a first one");
+    world.close(by(me), Some("web")).unwrap();
+    assert!(world.registry.owns_none(by(me)), "what is being closed does not count");
+}
