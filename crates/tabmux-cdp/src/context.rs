@@ -71,6 +71,8 @@ impl CdpContext {
             let living = targets.iter().find(|info| info.target_id == *id && info.browser_context_id.as_ref() == Some(&self.handle.0));
             let Some(info) = living else { continue };
             let page = match self.page(id) {
+                // Closed by us, and not yet gone from the browser's list.
+                Some(page) if page.state().is_gone() => continue,
                 Some(page) => page,
                 None => {
                     let page = CdpPage::attach(&self.connection, id, info.url.clone()).await?;

@@ -161,8 +161,9 @@ fn with_daemon_and_keeper_killed_nothing_is_left_of_the_browser_and_the_session_
     let client = lab.ready_client();
     client.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": site}));
     let (browser, keeper, daemon) = (browser_pid(&lab), keeper_pid(&lab), lab.daemon_pid());
-    process::kill(keeper);
+    // The daemon first: it would give the browser a new keeper.
     process::kill(daemon);
+    process::kill(keeper);
     until("the browser ends", SOON, || (!process::is_alive(browser)).then_some(()));
     client.fails("evaluate", &json!({"script": "1"}), "browser_crashed");
     client.ok("navigate", &json!({"sessionId": "web", "url": format!("{site}/again")}));

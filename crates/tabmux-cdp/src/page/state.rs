@@ -150,6 +150,10 @@ impl PageState {
         }
     }
 
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.progress.borrow().life, Life::Gone(_))
+    }
+
     /// The page ended: by our own hand (no news), by its own or a person's, or with its browser.
     pub(crate) fn end(&self, why: DriverError, news: Option<PageEvent>) {
         let mut inner = self.inner();
