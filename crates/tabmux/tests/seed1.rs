@@ -61,6 +61,9 @@ fn the_first_request_makes_the_session_and_its_tab() {
     assert_eq!((&listed["sessions"][0]["id"], &listed["sessions"][0]["tabs"]), (&json!(session), &json!(1)), "{listed}");
     let here = request(&mut door, &session, "evaluate", &json!({"script": "location.href"}));
     assert!(here["success"] == true && here["data"].to_string().contains("https://one.test/"), "{here}");
+    let pages = request(&mut door, &session, "list_pages", &json!({}));
+    assert_eq!((&pages["data"]["pages"][0]["tabId"], &pages["data"]["pages"][1]), (&json!("t1"), &Value::Null), "{pages}");
+    assert_eq!(pages["data"]["pages"][0]["url"], "https://one.test/", "{pages}");
     let failed = request(&mut door, &session, "evaluate", &json!({"script": "throw(\"no\")"}));
     assert!(failed["success"] == false && failed.to_string().contains("bad_argument"), "{failed}");
 }
