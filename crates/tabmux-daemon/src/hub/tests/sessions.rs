@@ -142,6 +142,7 @@ async fn a_nobody_has_the_uuid_only_and_lists_nothing() {
     let list = one.ok("list_sessions", json!({})).await;
     assert_eq!(list.structured.as_ref().unwrap()["sessions"], json!([]));
     assert!(list.text.contains("cannot be told apart"), "{}", list.text);
+    assert_eq!(one.code("close_all_sessions", json!({})).await, Code::PolicyDenied);
     other.ok("close_session", json!({"sessionId": uuid})).await;
     assert_eq!(house.sessions(), 1);
 }
