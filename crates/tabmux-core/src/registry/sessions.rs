@@ -34,6 +34,14 @@ pub struct Opened {
 pub struct Listed<'a> {
     pub session: &'a Session,
     pub orphaned: bool,
+    /// When its last call came or ended (S1.25).
+    pub last_used: Millis,
+}
+
+impl<'a> Listed<'a> {
+    fn of((session, live): (&'a Session, &Live)) -> Self {
+        Self { session, orphaned: live.orphan.is_some(), last_used: live.last_used }
+    }
 }
 
 impl Registry {
@@ -200,12 +208,13 @@ impl Registry {
         self.listed(|_| true)
     }
 
+    /// One session as a listing shows it, whatever its phase.
+    pub fn listing(&self, id: SessionId) -> Option<Listed<'_>> {
+        self.sessions.get(&id).map(|(session, live)| Listed::of((session, live)))
+    }
+
     fn listed(&self, keep: impl Fn(&Session) -> bool) -> Vec<Listed<'_>> {
-        let mut listed: Vec<Listed<'_>> = self
-            .open_sessions()
-            .filter(|(session, _)| keep(session))
-            .map(|(session, live)| Listed { session, orphaned: live.orphan.is_some() })
-            .collect();
+        let mut listed: Vec<Listed<'_>> = self.open_sessions().filter(|(session, _)| keep(session)).map(Listed::of).collect();
         listed.sort_by_key(|listed| listed.session.made);
         listed
     }
