@@ -42,7 +42,7 @@ impl CdpPage {
     pub(crate) async fn attach(connection: &Connection, target: &str, url: String) -> Result<Arc<Self>> {
         let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
-        let state = Arc::new(PageState::at(url));
+        let state = Arc::new(PageState::new(target, url));
         connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
         let page = Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state });
         tokio::time::timeout(HOUSEKEEPING, page.prepare()).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;

@@ -39,10 +39,14 @@ impl HubBackend {
         let answer = self.hub.run_on(ask, command.tab).await;
         let mut reply = answer.outcome.map_err(refusal)?;
         let text = |key: &str| answer.result.get(key).and_then(Value::as_str);
-        let tab = text("id").zip(text("tabId")).and_then(|(session, tab)| {
-            let (session, tab) = (session.parse().ok()?, tab.parse().ok()?);
+        let number_of = |tab: &str| {
+            let (session, tab) = (text("id")?.parse().ok()?, tab.parse().ok()?);
             self.hub.look(|registry| registry.session(session)?.tabs.get(&tab).map(|tab| tab.number))
-        });
+        };
+        let tab = text("tabId").and_then(number_of);
+        for page in reply.structured.iter_mut().filter_map(|list| list.get_mut("pages")?.as_array_mut()).flatten() {
+            page["tabNumber"] = page["tabId"].as_str().and_then(number_of).map(|tab| tab.0).into();
+        }
         let url = text("url").map(str::to_owned);
         reply.result = answer.result;
         Ok(CommandAnswer { tab, url, reply })

@@ -18,12 +18,31 @@ impl Clock {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
+    pub(crate) fn moment(self) -> Moment {
+        Moment { millis: self.now(), unix_ms: unix_ms() }
+    }
+
     pub(crate) fn instant(self, at: Millis) -> Instant {
         self.began + Duration::from_millis(at.0)
     }
 
     pub(crate) fn uptime(self) -> Duration {
         self.began.elapsed()
+    }
+}
+
+/// Now, on the registry's clock and on the wall's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) millis: Millis,
+    pub(crate) unix_ms: i64,
+}
+
+impl Moment {
+    /// What the wall's clock showed so long ago, in ISO 8601.
+    pub(crate) fn iso_at(self, at: Millis) -> String {
+        let ago = i64::try_from(self.millis.0.saturating_sub(at.0)).unwrap_or(i64::MAX);
+        iso(self.unix_ms.saturating_sub(ago))
     }
 }
 

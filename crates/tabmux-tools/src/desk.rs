@@ -41,6 +41,8 @@ pub struct SessionView {
     pub state: String,
     pub created_at: String,
     pub age_s: u64,
+    /// When its last call came or ended (S1.25).
+    pub last_active_at: String,
     pub tabs: usize,
     #[serde(rename = "memory_kb", skip_serializing_if = "Option::is_none")]
     pub memory_kb: Option<u64>,

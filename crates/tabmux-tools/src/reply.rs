@@ -61,6 +61,14 @@ impl Reply {
         self.structured = Some(value);
         self
     }
+
+    /// Takes the members of `structured` out, for surfaces that answer with one object.
+    pub fn take_members(&mut self) -> Map<String, Value> {
+        match self.structured.take() {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
+    }
 }
 
 /// `https://a.test/ — "Title"`, as far as there is a title.
@@ -112,6 +120,13 @@ fn capped(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_members_of_structured_data_are_taken_once_and_only_of_an_object() {
+        let mut reply = Reply::text("1 tab").structured(serde_json::json!({ "pages": [1] }));
+        assert_eq!(Value::Object(reply.take_members()), serde_json::json!({ "pages": [1] }));
+        assert!(reply.take_members().is_empty() && reply.structured(1.into()).take_members().is_empty());
+    }
 
     #[test]
     fn what_a_page_throws_is_bounded_and_visible_in_the_fault() {

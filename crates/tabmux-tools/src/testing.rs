@@ -73,6 +73,7 @@ impl TestDesk {
             state: "active".into(),
             created_at: "2026-11-15T12:00:00Z".into(),
             age_s: 61,
+            last_active_at: "2026-11-15T12:01:00Z".into(),
             tabs: 0,
             memory_kb: None,
             capabilities: json!({}),

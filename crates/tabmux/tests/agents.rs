@@ -35,12 +35,18 @@ fn each_agent_of_a_connection_has_its_own_current_session() {
 /// S0.37
 #[test]
 fn the_three_patterns_are_written_down_with_examples() {
-    let readme = std::fs::read_to_string(format!("{}/../../README.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let [readme, agents] =
+        ["README.md", "CLAUDE.md"].map(|file| std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).unwrap());
+    assert!(readme.contains("(CLAUDE.md)"), "the README says where the examples are");
     for (pattern, example) in
         [("| A:", "start_browser{sessionId:\"shop\"}"), ("| B:", "start_browser{}"), ("| C:", "three sessions, three sub-agents")]
     {
         let row = readme.lines().find(|line| line.starts_with(pattern)).unwrap_or_else(|| panic!("pattern {pattern} is not in the README"));
         assert!(row.contains(example), "{row}");
+        let pattern = pattern.trim_matches(['|', ' ', ':']);
+        let examples = agents.split("\n## ").find(|part| part.starts_with(&format!("Pattern {pattern}:")));
+        let examples = examples.unwrap_or_else(|| panic!("pattern {pattern} is not in CLAUDE.md"));
+        assert!(examples.contains("start_browser{") && examples.contains("close"), "{examples}");
     }
 }
 

@@ -275,6 +275,30 @@ fn a_command_for_anothers_tab_is_409_and_does_nothing() {
     assert!(here.to_string().contains("https://one.test/"), "{here}");
 }
 
+/// S2.5, S2.14, S2.26: a list over `/commands` says the numbers that count there.
+#[test]
+fn the_numbers_of_listed_pages_name_tabs_in_commands() {
+    let (_lab, http) = lab_and_http();
+    let (one, two) = (http.initialize("/mcp"), http.initialize("/mcp"));
+    let urls = ["https://first.test/", "https://second.test/"];
+    for url in urls {
+        command(&http, &two, &json!({"name": "new_page", "payload": {"url": "https://other.test/"}}));
+        command(&http, &one, &json!({"name": "new_page", "payload": {"url": url}}));
+    }
+    let listed = command(&http, &one, &json!({"name": "list_pages"})).json();
+    let pages = listed["data"]["pages"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(pages.len(), 2, "{listed}");
+    assert!(listed["data"]["success"] == true && listed["data"]["text"].is_string(), "{listed}");
+    for ((page, url), local) in pages.iter().zip(urls).zip(["t1", "t2"]) {
+        assert_eq!((&page["tabId"], &page["url"]), (&json!(local), &json!(url)), "{page}");
+        let script = json!({"name": "evaluate", "payload": {"script": "location.href"}, "tabId": page["tabNumber"]});
+        let here = command(&http, &one, &script).json();
+        assert_eq!((&here["data"]["value"], &here["data"]["tabId"]), (&json!(url), &page["tabNumber"]), "{here}");
+        let refused = command(&http, &two, &script);
+        assert!(refused.status == 409 && refused.body.contains("Tab owned by another session"), "{refused:?}");
+    }
+}
+
 /// S2.8
 #[test]
 fn a_token_of_its_own_is_an_identity() {

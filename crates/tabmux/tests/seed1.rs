@@ -61,6 +61,9 @@ fn the_first_request_makes_the_session_and_its_tab() {
     assert_eq!((&listed["sessions"][0]["id"], &listed["sessions"][0]["tabs"]), (&json!(session), &json!(1)), "{listed}");
     let here = request(&mut door, &session, "evaluate", &json!({"script": "location.href"}));
     assert!(here["success"] == true && here["data"].to_string().contains("https://one.test/"), "{here}");
+    let pages = request(&mut door, &session, "list_pages", &json!({}));
+    assert_eq!((&pages["data"]["pages"][0]["tabId"], &pages["data"]["pages"][1]), (&json!("t1"), &Value::Null), "{pages}");
+    assert_eq!(pages["data"]["pages"][0]["url"], "https://one.test/", "{pages}");
     let failed = request(&mut door, &session, "evaluate", &json!({"script": "throw(\"no\")"}));
     assert!(failed["success"] == false && failed.to_string().contains("bad_argument"), "{failed}");
 }
@@ -81,7 +84,7 @@ fn later_requests_stay_in_the_bound_tab() {
     }
 }
 
-/// S1.25: the id, the tab and when it was made are in the list; when it was last used decides when it ends.
+/// S1.25: the id, the tab, when it was made and when it was last used are in the list, and the latter decides when it ends.
 #[test]
 fn a_binding_keeps_its_ids_and_times() {
     let lab = Lab::with(&[("TABMUX_SESSION_IDLE", "3s")]);
@@ -101,7 +104,10 @@ fn a_binding_keeps_its_ids_and_times() {
         assert_eq!(here["success"], true, "a session in use is not idle: {here}");
         (door.ask(&json!({"type": "STATUS", "id": 1}))["activeSessions"] == json!(1)).then_some(())
     });
-    assert_eq!(listed()[0]["createdAt"], created, "use does not make it younger");
+    let later = &listed()[0];
+    assert_eq!(later["createdAt"], created, "use does not make it younger");
+    let [before, after] = [&row, later].map(|row| row["lastActiveAt"].as_str().unwrap().get(..19).unwrap());
+    assert!(created[..19] <= *before && before < after, "the last call is what counts: {row} {later}");
 }
 
 /// S1.35

@@ -21,7 +21,7 @@ impl CdpPage {
                 self.settle(&mut progress, before).await?;
             }
         }
-        self.read_title().await
+        self.read_place().await
     }
 
     async fn go_to(&self, url: &str) -> Result<()> {
@@ -88,11 +88,11 @@ impl CdpPage {
     }
 
     /// From the browser's own list, which answers even when the page's scripts do not.
-    async fn read_title(&self) -> Result<()> {
+    async fn read_place(&self) -> Result<()> {
         let history = self.call(&GetNavigationHistory::default()).await?;
         let current = usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at));
         if let Some(entry) = current {
-            self.state.set_title(entry.title);
+            self.state.set_place(entry.url, entry.title);
         }
         Ok(())
     }

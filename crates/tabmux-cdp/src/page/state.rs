@@ -21,6 +21,8 @@ const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct PageState {
+    /// Chromium calls the main frame of a page as it calls its target.
+    main_frame: String,
     progress: watch::Sender<Progress>,
     inner: Mutex<Inner>,
 }
@@ -67,7 +69,7 @@ pub(super) struct OpenDialog {
 }
 
 impl PageState {
-    pub(crate) fn at(url: String) -> Self {
+    pub(crate) fn new(target: &str, url: String) -> Self {
         let (events, unheard) = mpsc::channel(EVENT_QUEUE);
         let inner = Inner {
             url,
@@ -78,7 +80,7 @@ impl PageState {
             events: Some(events),
             unheard: Some(unheard),
         };
-        Self { progress: watch::Sender::default(), inner: Mutex::new(inner) }
+        Self { main_frame: target.to_owned(), progress: watch::Sender::default(), inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -101,8 +103,11 @@ impl PageState {
         self.inner().title.clone()
     }
 
-    pub(super) fn set_title(&self, title: String) {
-        self.inner().title = title;
+    /// What the browser's own list says of the current entry.
+    pub(super) fn set_place(&self, url: String, title: String) {
+        let mut inner = self.inner();
+        inner.url = url;
+        inner.title = title;
     }
 
     pub(super) fn dialog(&self) -> Option<OpenDialog> {
@@ -217,10 +222,17 @@ impl PageState {
             return;
         }
         let Some(event) = read::<page::LifecycleEvent>(params) else { return };
-        self.progress.send_if_modified(|progress| {
-            let loaded = event.name == "load" && event.loader_id == progress.loader && !progress.loaded;
-            progress.loaded |= loaded;
-            loaded
+        if event.name != "load" || event.frame_id != self.main_frame {
+            return;
+        }
+        self.progress.send_modify(|progress| {
+            // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
+            if progress.loader != event.loader_id {
+                progress.commits += 1;
+                progress.loader = event.loader_id;
+                progress.unreachable = false;
+            }
+            progress.loaded = true;
         });
     }
 

@@ -6,6 +6,10 @@ use crate::{Caller, Code, Fault, Identity, SessionId, Uuid};
 /// How many sessions an answer lists.
 const NAMES_SHOWN: usize = 20;
 
+/// The way out for callers that cannot be told apart (C11).
+pub(super) const UUID_ONLY: &str = "Without an identity only a session's uuid counts: pass the one start_browser gave you as sessionId, \
+    or get an identity with `tabmux token new NAME` or the path /mcp/NAME.";
+
 /// Whether the session was named by the caller or picked for it (S0.23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Picked {
@@ -37,7 +41,7 @@ impl Registry {
             },
             _ => own.or_else(|| self.by_id(text).filter(|id| self.is_owner(*id, identity))),
         };
-        found.ok_or_else(|| not_found(text))
+        found.ok_or_else(|| not_found(identity, text))
     }
 
     fn by_id(&self, text: &str) -> Option<SessionId> {
@@ -123,12 +127,17 @@ fn shown(sessions: &[impl ToString]) -> String {
 
 fn none_hint(identity: &Identity) -> &'static str {
     match identity {
-        Identity::Nobody => "Pass the uuid you were given as sessionId, or call start_browser or navigate to make a session.",
+        Identity::Nobody => UUID_ONLY,
         _ => "Call start_browser or navigate to make one.",
     }
 }
 
-pub(super) fn not_found(text: &str) -> Fault {
+fn not_found(identity: &Identity, text: &str) -> Fault {
     let shown: String = text.chars().take(128).flat_map(char::escape_default).collect();
-    Fault::new(Code::SessionNotFound, format!("No session: {shown}."), "Call list_sessions to see yours, or start_browser to make one.")
+    let hint = match identity {
+        // A list would be empty for it.
+        Identity::Nobody => UUID_ONLY,
+        _ => "Call list_sessions to see yours, or start_browser to make one.",
+    };
+    Fault::new(Code::SessionNotFound, format!("No session: {shown}."), hint)
 }

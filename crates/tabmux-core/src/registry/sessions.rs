@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::find::UUID_ONLY;
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
 use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Millis, Phase, Seat, Session, SessionId, WindowScope};
@@ -33,6 +34,14 @@ pub struct Opened {
 pub struct Listed<'a> {
     pub session: &'a Session,
     pub orphaned: bool,
+    /// When its last call came or ended (S1.25).
+    pub last_used: Millis,
+}
+
+impl<'a> Listed<'a> {
+    fn of((session, live): (&'a Session, &Live)) -> Self {
+        Self { session, orphaned: live.orphan.is_some(), last_used: live.last_used }
+    }
 }
 
 impl Registry {
@@ -107,7 +116,8 @@ impl Registry {
     /// A caller closes all of its own sessions (S0.7).
     pub fn close_all(&mut self, caller: Caller<'_>, now: Millis) -> Result<Vec<SessionId>, Fault> {
         let identity = self.acting(caller.client, now)?;
-        let owned = if identity == Identity::Nobody { Vec::new() } else { self.owned_by(&identity) };
+        refuse_nobody(&identity)?;
+        let owned = self.owned_by(&identity);
         for id in &owned {
             self.end_session(*id, Ended::Asked);
         }
@@ -117,7 +127,8 @@ impl Registry {
     /// A caller gives its sessions to the operator; they stay registered (S0.8).
     pub fn detach_all(&mut self, caller: Caller<'_>, now: Millis) -> Result<Vec<SessionId>, Fault> {
         let identity = self.acting(caller.client, now)?;
-        let owned = if matches!(identity, Identity::Nobody | Identity::Operator) { Vec::new() } else { self.owned_by(&identity) };
+        refuse_nobody(&identity)?;
+        let owned = if identity == Identity::Operator { Vec::new() } else { self.owned_by(&identity) };
         for id in &owned {
             self.hand_over(*id, &Identity::Operator, now);
         }
@@ -167,7 +178,8 @@ impl Registry {
     pub fn set_current(&mut self, caller: Caller<'_>, target: &str, now: Millis) -> Result<SessionId, Fault> {
         let owner = self.acting(caller.client, now)?;
         let (id, _) = self.find(&owner, caller.agent, Some(target))?;
-        if self.live(id).is_none_or(|(session, _)| session.owner != owner) || owner == Identity::Nobody {
+        refuse_nobody(&owner)?;
+        if self.live(id).is_none_or(|(session, _)| session.owner != owner) {
             let hint = "Pass sessionId on each call instead.";
             return Err(Fault::new(Code::PolicyDenied, "Only a session of your own can be your current one.", hint));
         }
@@ -196,12 +208,13 @@ impl Registry {
         self.listed(|_| true)
     }
 
+    /// One session as a listing shows it, whatever its phase.
+    pub fn listing(&self, id: SessionId) -> Option<Listed<'_>> {
+        self.sessions.get(&id).map(|(session, live)| Listed::of((session, live)))
+    }
+
     fn listed(&self, keep: impl Fn(&Session) -> bool) -> Vec<Listed<'_>> {
-        let mut listed: Vec<Listed<'_>> = self
-            .open_sessions()
-            .filter(|(session, _)| keep(session))
-            .map(|(session, live)| Listed { session, orphaned: live.orphan.is_some() })
-            .collect();
+        let mut listed: Vec<Listed<'_>> = self.open_sessions().filter(|(session, _)| keep(session)).map(Listed::of).collect();
         listed.sort_by_key(|listed| listed.session.made);
         listed
     }
@@ -370,6 +383,14 @@ pub fn check_name(name: &str) -> Result<(), Fault> {
 /// Characters that change how a text reads without being seen: controls, zero-width ones, bidi controls.
 fn is_invisible(c: char) -> bool {
     c.is_control() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Callers without an identity share one, so nothing is "theirs" (C11).
+fn refuse_nobody(identity: &Identity) -> Result<(), Fault> {
+    match identity {
+        Identity::Nobody => Err(Fault::new(Code::PolicyDenied, "A caller without an identity has no sessions of its own.", UUID_ONLY)),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn closed_fault() -> Fault {

@@ -127,7 +127,7 @@ impl Model {
             Op::SetCurrent(who, target) => self.set_current(*who, *target),
             Op::Rename(who, target, name) => self.rename(*who, *target, *name),
             Op::Close(who, target) => self.close(*who, *target),
-            Op::CloseAll(who) => self.acting(who.client).and_then(|who| self.end_all(&self.listed(&who), Ended::Asked)),
+            Op::CloseAll(who) => self.somebody(*who).and_then(|who| self.end_all(&self.owned(&who), Ended::Asked)),
             Op::DetachAll(who) => self.detach_all(*who),
             Op::HandOver(id, to) => self.hand_over(*id, to),
             Op::Closed(id) => self.closed(*id),
@@ -391,8 +391,8 @@ impl Model {
     }
 
     fn detach_all(&mut self, who: Who) -> Answer {
-        let identity = self.acting(who.client)?;
-        let mut given = if identity == Identity::Operator { vec![] } else { self.listed(&identity) };
+        let identity = self.somebody(who)?;
+        let mut given = if identity == Identity::Operator { vec![] } else { self.owned(&identity) };
         // By name, because names that are taken are given in that order.
         given.sort_by_key(|id| self.sessions[id].name.clone());
         for id in &given {

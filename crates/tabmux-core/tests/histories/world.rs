@@ -142,10 +142,13 @@ impl World {
                 identity => assert_eq!(owners[id], *identity, "a foreign session was reached"),
             },
             Err(fault) if fault.code == Code::SessionNotFound => {
-                let missing = format!(
-                    "[session_not_found] No session: {}. Call list_sessions to see yours, or start_browser to make one.",
-                    target.text().unwrap_or_default()
-                );
+                let hint = match self.registry.identity(ClientId(who.client)) {
+                    Some(Identity::Nobody) => {
+                        "Without an identity only a session's uuid counts: pass the one start_browser gave you as sessionId, or get an identity with `tabmux token new NAME` or the path /mcp/NAME."
+                    }
+                    _ => "Call list_sessions to see yours, or start_browser to make one.",
+                };
+                let missing = format!("[session_not_found] No session: {}. {hint}", target.text().unwrap_or_default());
                 assert_eq!(fault.to_string(), missing);
             }
             Err(_) => {}

@@ -149,11 +149,12 @@ impl Envelope {
 }
 
 /// `{success, tabId, url, …}` (S2.26), and what the tool said.
-fn data_of(answer: CommandAnswer) -> Map<String, Value> {
+fn data_of(mut answer: CommandAnswer) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("success".into(), true.into());
     data.insert("tabId".into(), answer.tab.map(|tab| tab.0).into());
     data.insert("url".into(), answer.url.into());
+    let members = answer.reply.take_members();
     let mut text = Vec::new();
     let mut images = Vec::new();
     for part in answer.reply.content {
@@ -166,7 +167,7 @@ fn data_of(answer: CommandAnswer) -> Map<String, Value> {
     if !images.is_empty() {
         data.insert("images".into(), images.into());
     }
-    for (key, value) in answer.reply.result {
+    for (key, value) in answer.reply.result.into_iter().chain(members) {
         // The tool's own tabId is the session's `t1`; here the number counts.
         data.entry(key).or_insert(value);
     }

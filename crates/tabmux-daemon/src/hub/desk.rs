@@ -10,7 +10,7 @@ use tabmux_tools::{Desk, OpenSession, Run, SessionList, SessionView};
 use tokio::time::Instant;
 
 use super::{CallerOf, Hub};
-use crate::clock;
+use crate::clock::{self, Moment};
 
 #[derive(Debug)]
 pub(crate) struct CallerDesk {
@@ -25,7 +25,8 @@ impl CallerDesk {
     }
 
     fn view_of(&self, id: SessionId) -> Option<SessionView> {
-        self.hub.look(|registry| registry.session(id).map(|session| view(Listed { session, orphaned: false })))
+        let now = self.hub.clock.moment();
+        self.hub.look(|registry| registry.listing(id).map(|listed| view(listed, now)))
     }
 
     /// Waits until nothing of the sessions is left in a browser; bounded, because a driver may hang.
@@ -58,8 +59,9 @@ impl Desk for CallerDesk {
 
     fn list(&self) -> SessionList {
         let caller = self.caller.as_caller();
+        let now = self.hub.clock.moment();
         self.hub.look(|registry| SessionList {
-            sessions: registry.list(caller).into_iter().map(view).collect(),
+            sessions: registry.list(caller).into_iter().map(|listed| view(listed, now)).collect(),
             current_session: registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle),
             note: matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)).then(|| {
                 "Callers of this address cannot be told apart, so nothing is listed: pass the sessionId you were given, or use a token or path of your own."
@@ -74,11 +76,12 @@ impl Desk for CallerDesk {
     }
 
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault> {
+        let moment = self.hub.clock.moment();
         let ((id, closing), safe) = self
             .hub
             .decide(|registry, now| {
                 let id = registry.resolve(self.caller.as_caller(), session, now)?;
-                let before = registry.session(id).map(|session| view(Listed { session, orphaned: false }));
+                let before = registry.listing(id).map(|listed| view(listed, moment));
                 registry.close(self.caller.as_caller(), session, now)?;
                 Ok::<_, Fault>((id, before))
             })
@@ -90,10 +93,11 @@ impl Desk for CallerDesk {
 
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault> {
         let caller = self.caller.as_caller();
+        let moment = self.hub.clock.moment();
         let ((ids, views), safe) = self
             .hub
             .decide(|registry, now| {
-                let before: Vec<SessionView> = registry.list(caller).into_iter().map(view).collect();
+                let before: Vec<SessionView> = registry.list(caller).into_iter().map(|listed| view(listed, moment)).collect();
                 let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
                 Ok::<_, Fault>((ids, before))
             })
@@ -133,7 +137,7 @@ impl Drop for Undo<'_> {
 }
 
 /// A session as its owner sees it.
-pub(crate) fn view(listed: Listed<'_>) -> SessionView {
+pub(crate) fn view(listed: Listed<'_>, now: Moment) -> SessionView {
     let session = listed.session;
     SessionView {
         session_id: session.handle(),
@@ -143,7 +147,8 @@ pub(crate) fn view(listed: Listed<'_>) -> SessionView {
         isolation: session.isolation.clone(),
         state: if listed.orphaned { "orphaned" } else { "active" }.to_owned(),
         created_at: clock::iso(session.created_unix_ms),
-        age_s: u64::try_from((clock::unix_ms() - session.created_unix_ms) / 1000).unwrap_or(0),
+        age_s: u64::try_from((now.unix_ms - session.created_unix_ms) / 1000).unwrap_or(0),
+        last_active_at: now.iso_at(listed.last_used),
         tabs: session.tabs.len(),
         memory_kb: None,
         capabilities: json!({"browserName": "fake"}),

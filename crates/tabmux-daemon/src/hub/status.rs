@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use tabmux_core::{ClientId, Code, Fault, Identity, Listed};
 
 use super::{CallerOf, Hub};
+use crate::clock::Moment;
 
 impl Hub {
     /// The contract's `status --json`, without what only the doors know.
@@ -40,6 +41,7 @@ impl Hub {
     /// Sessions for the command line. Only the operator sees everybody's (C9).
     pub(crate) fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
         let caller = CallerOf::of(client);
+        let now = self.clock.moment();
         self.look(|registry| {
             if all && registry.identity(client) != Some(&Identity::Operator) {
                 let hint = "Unset TABMUX_TOKEN to be the operator, or list your own sessions.";
@@ -47,14 +49,14 @@ impl Hub {
             }
             let listed = if all { registry.list_all() } else { registry.list(caller.as_caller()) };
             let current = registry.current(caller.as_caller());
-            let rows: Vec<Value> = listed.into_iter().map(|listed| row(listed, current == Some(listed.session.id))).collect();
+            let rows: Vec<Value> = listed.into_iter().map(|listed| row(listed, now, current == Some(listed.session.id))).collect();
             Ok(json!({"sessions": rows, "currentSession": current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)}))
         })
     }
 }
 
-fn row(listed: Listed<'_>, current: bool) -> Value {
-    let mut row = serde_json::to_value(super::desk::view(listed)).unwrap_or(Value::Null);
+fn row(listed: Listed<'_>, now: Moment, current: bool) -> Value {
+    let mut row = serde_json::to_value(super::desk::view(listed, now)).unwrap_or(Value::Null);
     row["owner"] = listed.session.owner.to_string().into();
     row["current"] = current.into();
     row

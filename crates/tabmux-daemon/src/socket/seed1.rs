@@ -103,10 +103,14 @@ impl Door {
                 let answer = self.hub.run_tool(ask).await;
                 let said = session.or_else(|| answer.result.get("sessionId").and_then(Value::as_str).map(str::to_owned));
                 let seen = said.as_deref().map(|said| self.seed1_id(client, said));
-                let outcome = answer.outcome.map(|reply| {
+                let outcome = answer.outcome.map(|mut reply| {
+                    let members = reply.take_members();
                     let texts: Vec<String> = reply.content.into_iter().filter_map(text_content).collect();
                     let mut data = answer.result;
                     data.insert("text".into(), texts.join("\n").into());
+                    for (key, value) in members {
+                        data.entry(key).or_insert(value);
+                    }
                     Value::Object(data)
                 });
                 response(&id, seen.map(Value::from).as_ref(), outcome)

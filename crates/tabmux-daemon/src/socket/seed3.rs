@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::replies::Replies;
 use super::{Door, Reader, check_version, identity_of_connection, text_of, too_long};
-use crate::clock;
+use crate::clock::{self, Moment};
 use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
 
 /// What the parameters of any method may say (CONTRACT.md, "The daemon's doors").
@@ -180,20 +180,21 @@ impl Door {
     /// The caller's own sessions; a filter for another's is refused (S3.13). Taken under one lock (S3.36).
     fn seed3_list(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
         let filters = [text_of(params, "agent_id")?, text_of(params, "agent_surface_id")?];
+        let now = self.hub.clock.moment();
         self.hub.look(|registry| {
             let own = registry.identity(client).map(ToString::to_string).unwrap_or_default();
             if filters.into_iter().flatten().any(|filter| filter != own) {
                 let hint = "Leave agent_id out to list your own.";
                 return Err(Fault::new(Code::PolicyDenied, "Only your own sessions can be listed.", hint));
             }
-            let rows: Vec<Value> = registry.list(CallerOf::of(client).as_caller()).into_iter().map(row).collect();
+            let rows: Vec<Value> = registry.list(CallerOf::of(client).as_caller()).into_iter().map(|listed| row(listed, now)).collect();
             Ok(json!({"sessions": rows}))
         })
     }
 }
 
-/// A session as Seed 3 lists it (S3.27, S3.28, S3.34, S3.35).
-fn row(listed: Listed<'_>) -> Value {
+/// A session as Seed 3 lists it (S1.25, S3.27, S3.28, S3.34, S3.35).
+fn row(listed: Listed<'_>, now: Moment) -> Value {
     let session = listed.session;
     let uuid = session.uuid.to_string();
     json!({
@@ -206,6 +207,7 @@ fn row(listed: Listed<'_>) -> Value {
         "data_store_id": session.context,
         "tabCount": session.tabs.len(),
         "created_at": clock::iso(session.created_unix_ms),
+        "lastActiveAt": now.iso_at(listed.last_used),
     })
 }
 

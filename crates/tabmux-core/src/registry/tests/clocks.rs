@@ -191,3 +191,38 @@ fn a_daemon_with_a_call_inside_does_not_exit() {
     assert!(!world.registry.enter());
     assert_eq!(world.registry.visits(), 0, "who may not begin is not inside");
 }
+
+/// S1.25: a listing says when the last call came or ended; looking does not count.
+#[test]
+fn a_listing_says_when_the_session_was_last_used() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let last = |world: &World| (world.registry.listing(id).unwrap().last_used, world.registry.list(by(me))[0].last_used);
+    world.pass(5);
+    assert_eq!(last(&world), (Millis(0), Millis(0)), "when it was made");
+    let call = world.admit(by(me), None).unwrap();
+    world.begin(call).unwrap();
+    assert_eq!(last(&world), (Millis(5), Millis(5)));
+    world.pass(7);
+    world.finish(call);
+    world.pass(9);
+    world.resolve(by(me), None).unwrap();
+    assert_eq!(last(&world), (Millis(12), Millis(12)));
+}
+
+#[test]
+fn one_listing_shows_an_orphan_and_a_session_that_is_being_closed_too() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let orphaned = |world: &World| world.registry.listing(id).map(|listed| (listed.session.id, listed.orphaned));
+    assert_eq!(orphaned(&world), Some((id, false)));
+    world.leave(me, Leave::Lost);
+    assert_eq!(orphaned(&world), Some((id, true)));
+    let operator = world.visit(Identity::Operator);
+    world.close(by(operator), Some("web")).unwrap();
+    assert_eq!(orphaned(&world), Some((id, false)));
+    world.closed(id);
+    assert_eq!(orphaned(&world), None);
+}

@@ -176,12 +176,25 @@ fn only_so_many_agents_are_remembered_and_the_oldest_is_forgotten_first() {
     assert!(world.registry.take_persists().contains(&forgotten));
 }
 
-/// C11: a caller that cannot be told apart is told what its handle is.
+/// C11: a caller that cannot be told apart is told what counts here, and how to become somebody.
 #[test]
 fn who_has_no_session_is_told_how_to_get_or_name_one() {
     let mut world = World::new();
-    let (me, nobody) = (world.connect(secret("me")), world.connect(Identity::Nobody));
-    let hint = |client, world: &mut World| world.registry.resolve(by(client), None, world.now).unwrap_err().hint;
-    assert_eq!(hint(me, &mut world), "Call start_browser or navigate to make one.");
-    assert!(hint(nobody, &mut world).contains("uuid"));
+    let (me, nobody) = (world.connect(secret("me")), world.visit(Identity::Nobody));
+    let id = world.open(nobody, "web");
+    let uuid = world.session(id).uuid.to_string();
+    let now = world.now;
+    let mut hint = |client, target| world.registry.resolve(by(client), target, now).unwrap_err().hint;
+    assert_eq!(hint(me, None), "Call start_browser or navigate to make one.");
+    assert_eq!(hint(me, Some("web")), "Call list_sessions to see yours, or start_browser to make one.");
+    let hints = [
+        hint(nobody, None),
+        hint(nobody, Some("web")),
+        world.registry.set_current(by(nobody), &uuid, now).unwrap_err().hint,
+        world.registry.close_all(by(nobody), now).unwrap_err().hint,
+        world.registry.detach_all(by(nobody), now).unwrap_err().hint,
+    ];
+    for hint in hints {
+        assert!(["uuid", "tabmux token new NAME", "/mcp/NAME"].iter().all(|said| hint.contains(said)), "{hint}");
+    }
 }

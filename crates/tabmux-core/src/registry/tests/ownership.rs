@@ -76,8 +76,9 @@ fn strangers_share_nothing_and_each_session_is_reached_by_its_uuid_alone() {
     for text in ["web", "browser-1", &id.to_string()] {
         assert_eq!(code(world.resolve(by(one), Some(text))), Some(Code::SessionNotFound), "{text}");
     }
-    assert_eq!(world.registry.close_all(by(one), world.now), Ok(vec![]));
-    assert_eq!(world.registry.detach_all(by(one), world.now), Ok(vec![]));
+    assert_eq!(code(world.registry.close_all(by(one), world.now)), Some(Code::PolicyDenied));
+    assert_eq!(code(world.registry.detach_all(by(one), world.now)), Some(Code::PolicyDenied));
+    assert_eq!(world.registry.counts().sessions, 2, "both stay as they were");
     assert_eq!(world.close(by(other), Some(&uuid)), Ok(id), "whoever has the handle has the session");
     assert_eq!(world.registry.counts().sessions, 1);
     assert_eq!(world.session(same_name).phase, Phase::Open);

@@ -6,6 +6,12 @@ use super::{Answer, Call, DONE, Model, Place};
 use crate::op::{Lane, Named, Target, Who};
 
 impl Model {
+    /// Who acts, where only a caller with sessions of its own can.
+    pub(super) fn somebody(&mut self, who: Who) -> Result<Identity, Code> {
+        let identity = self.acting(who.client)?;
+        if identity == Identity::Nobody { Err(Code::PolicyDenied) } else { Ok(identity) }
+    }
+
     pub(super) fn end_call(&mut self, call: u64, code: Code) {
         self.calls.remove(&call);
         self.effects.insert(format!("end {call} {code}"));

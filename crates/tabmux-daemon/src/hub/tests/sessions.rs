@@ -1,8 +1,9 @@
 //! Sessions are made, named, listed and closed, each by its owner only.
 
 use serde_json::json;
-use tabmux_core::{Code, Identity, Link};
+use tabmux_core::{Code, Identity, Link, Millis};
 
+use crate::clock::Moment;
 use crate::testing::{House, eventually};
 
 /// S0.4, S0.15
@@ -141,6 +142,7 @@ async fn a_nobody_has_the_uuid_only_and_lists_nothing() {
     let list = one.ok("list_sessions", json!({})).await;
     assert_eq!(list.structured.as_ref().unwrap()["sessions"], json!([]));
     assert!(list.text.contains("cannot be told apart"), "{}", list.text);
+    assert_eq!(one.code("close_all_sessions", json!({})).await, Code::PolicyDenied);
     other.ok("close_session", json!({"sessionId": uuid})).await;
     assert_eq!(house.sessions(), 1);
 }
@@ -173,15 +175,17 @@ async fn a_session_keeps_its_id_tab_and_times() {
     assert_eq!(session["age_s"].as_u64().or(session["ageS"].as_u64()), Some(0));
 }
 
-/// S3.28
+/// S1.25, S3.28
 #[tokio::test]
-async fn a_session_says_when_it_was_made_and_how_old_it_is() {
+async fn a_session_says_when_it_was_made_how_old_it_is_and_when_it_was_used() {
     let house = House::new();
     house.agent("a").ok("start_browser", json!({"sessionId": "x"})).await;
     let mut session = house.hub.look(|registry| registry.records().next().cloned()).unwrap();
-    session.created_unix_ms -= 90_000;
-    let view = crate::hub::desk::view(tabmux_core::Listed { session: &session, orphaned: true });
-    assert!((90..100).contains(&view.age_s), "{view:?}");
+    session.created_unix_ms = 1_790_000_000_123;
+    let now = Moment { millis: Millis(10_000), unix_ms: session.created_unix_ms + 90_999 };
+    let view = crate::hub::desk::view(tabmux_core::Listed { session: &session, orphaned: true, last_used: Millis(4_000) }, now);
+    assert_eq!(view.age_s, 90);
+    assert_eq!(view.last_active_at, crate::clock::iso(session.created_unix_ms + 84_999));
     assert_eq!(view.state, "orphaned");
     assert_eq!(view.created_at, crate::clock::iso(session.created_unix_ms));
 }

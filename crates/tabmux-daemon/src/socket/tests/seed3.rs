@@ -32,7 +32,8 @@ async fn open_tab_list_and_dispose_work_and_have_their_shapes() {
     let rows = list["result"]["sessions"].as_array().unwrap();
     let row = &rows[0];
     assert_eq!((rows.len(), &row["session_id"], &row["tabCount"], &row["agent_id"]), (1, &json!(uuid), &json!(2), &json!("operator")));
-    assert!(row["created_at"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
+    let [created, used] = ["created_at", "lastActiveAt"].map(|time| row[time].as_str().unwrap().parse::<jiff::Timestamp>().unwrap());
+    assert!(created <= used, "{row}");
     assert!(row.get("profile_id").is_some() && row["data_store_id"].is_string(), "{row}");
     peer.ask(json!({"id": 4, "method": "browser.agent_session.dispose", "params": {"session_id": uuid}})).await;
     assert_eq!(peer.ask(method(5, "list", json!({}))).await["result"]["sessions"], json!([]));
