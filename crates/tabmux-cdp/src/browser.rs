@@ -14,6 +14,7 @@ use crate::context::CdpContext;
 use crate::event::read;
 use crate::kept::EndOrder;
 use crate::launch::Launch;
+use crate::page::Look;
 use crate::protocol::{Event, target};
 use crate::transport::Transport;
 use tokio::sync::{mpsc, oneshot};
@@ -66,8 +67,8 @@ impl CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
-    fn remember(&self, id: &str) -> Arc<CdpContext> {
-        let context = Arc::new(CdpContext::new(id.to_owned(), self.connection.clone()));
+    fn remember(&self, id: &str, look: Look) -> Arc<CdpContext> {
+        let context = Arc::new(CdpContext::new(id.to_owned(), look, self.connection.clone()));
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -149,7 +150,7 @@ impl Browser for CdpBrowser {
             return Err(DriverError::Unsupported(text));
         }
         let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
-        Ok(self.remember(&made.browser_context_id))
+        Ok(self.remember(&made.browser_context_id, Look::of(spec)))
     }
 
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
@@ -160,7 +161,7 @@ impl Browser for CdpBrowser {
                 if !known.browser_context_ids.contains(&context.0) {
                     return Err(DriverError::BrowserGone("the session's pages went with a browser that ended".into()));
                 }
-                self.remember(&context.0)
+                self.remember(&context.0, Look::default())
             }
         };
         let pages = found.adopt(pages).await?;

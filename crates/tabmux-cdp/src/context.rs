@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::CdpError;
 use crate::connection::Connection;
-use crate::page::CdpPage;
+use crate::page::{CdpPage, Look};
 use crate::protocol::target::{self, TargetInfo};
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
@@ -20,6 +20,8 @@ const POPUP_QUEUE: usize = 32;
 #[derive(Debug)]
 pub(crate) struct CdpContext {
     handle: Handle,
+    /// How its pages are shown.
+    look: Look,
     connection: Connection,
     /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
     making: tokio::sync::Mutex<()>,
@@ -35,10 +37,10 @@ struct Inner {
 }
 
 impl CdpContext {
-    pub(crate) fn new(id: String, connection: Connection) -> Self {
+    pub(crate) fn new(id: String, look: Look, connection: Connection) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
         let inner = Inner { pages: Some(HashMap::new()), popups, unheard: Some(unheard) };
-        Self { handle: Handle(id), connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
+        Self { handle: Handle(id), look, connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -75,7 +77,7 @@ impl CdpContext {
                 Some(page) if page.state().is_gone() => continue,
                 Some(page) => page,
                 None => {
-                    let page = CdpPage::attach(&self.connection, id, info.url.clone()).await?;
+                    let page = CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await?;
                     self.keep(id, &page)?;
                     page
                 }
@@ -104,7 +106,7 @@ impl CdpContext {
         if self.is_closed() || self.page(&info.target_id).is_some() {
             return Ok(());
         }
-        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into()).await?;
+        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), self.look).await?;
         page.catch_up().await?;
         self.keep(&info.target_id, &page)?;
         let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
@@ -149,7 +151,7 @@ impl Context for CdpContext {
             ..target::CreateTarget::default()
         };
         let id = self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id;
-        let page = CdpPage::attach(&self.connection, &id, "about:blank".into()).await?;
+        let page = CdpPage::attach(&self.connection, &id, "about:blank".into(), self.look).await?;
         if let Err(closed) = self.keep(&id, &page) {
             page.close().await?;
             return Err(closed);

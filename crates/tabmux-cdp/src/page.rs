@@ -13,20 +13,33 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result,
-    Shot,
+    Certificates, ContextSpec, Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page,
+    PageEvent, Request, Result, Shot,
 };
 use tokio::sync::mpsc;
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, target};
+use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, security, target};
 
 use state::Life;
 pub(crate) use state::PageState;
 
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
 const KEPT_BODIES: i64 = 10 * 1024 * 1024;
+
+/// How the pages of a context are shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    viewport: Option<(u32, u32)>,
+    certificates: Certificates,
+}
+
+impl Look {
+    pub(crate) fn of(spec: &ContextSpec) -> Self {
+        Self { viewport: spec.viewport, certificates: spec.certificates }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct CdpPage {
@@ -39,13 +52,13 @@ pub(crate) struct CdpPage {
 
 impl CdpPage {
     /// Attaches to a target and begins to listen. Nothing the page says from here on is missed.
-    pub(crate) async fn attach(connection: &Connection, target: &str, url: String) -> Result<Arc<Self>> {
+    pub(crate) async fn attach(connection: &Connection, target: &str, url: String, look: Look) -> Result<Arc<Self>> {
         let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         let state = Arc::new(PageState::new(target, url));
         connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
         let page = Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state });
-        tokio::time::timeout(HOUSEKEEPING, page.prepare()).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
+        tokio::time::timeout(HOUSEKEEPING, page.prepare(look)).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
         Ok(page)
     }
 
@@ -66,7 +79,7 @@ impl CdpPage {
     }
 
     /// All at once; the answers are waited for together.
-    async fn prepare(&self) -> Result<()> {
+    async fn prepare(&self, look: Look) -> Result<()> {
         let session = Some(self.session.as_str());
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
@@ -76,6 +89,7 @@ impl CdpPage {
             max_resource_buffer_size: Some(KEPT_BODIES / 2),
             ..network::Enable::default()
         };
+        let shown = self.show(look);
         let (enabled, _, _, _, _, _, _) = futures::join!(
             connection.send(session, &page::Enable::default()),
             connection.send(session, &lifecycle),
@@ -86,7 +100,28 @@ impl CdpPage {
             connection.send(session, &network),
         );
         enabled?;
-        Ok(())
+        shown.await
+    }
+
+    /// Sends what the look asks for; the future waits for the answers.
+    fn show(&self, look: Look) -> impl Future<Output = Result<()>> + use<> {
+        let session = Some(self.session.as_str());
+        let metrics = look.viewport.map(|(width, height)| {
+            let (width, height) = (i64::from(width), i64::from(height));
+            let metrics = emulation::SetDeviceMetricsOverride { width, height, device_scale_factor: 1.0, ..Default::default() };
+            self.connection.send(session, &metrics)
+        });
+        let trusting = (look.certificates == Certificates::Ignored)
+            .then(|| self.connection.send(session, &security::SetIgnoreCertificateErrors { ignore: true }));
+        async move {
+            if let Some(metrics) = metrics {
+                metrics.await?;
+            }
+            if let Some(trusting) = trusting {
+                trusting.await?;
+            }
+            Ok(())
+        }
     }
 
     /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.

@@ -104,6 +104,14 @@ impl Browsers {
         Err(gone.into())
     }
 
+    /// What sessions say they run in.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.source {
+            Source::Fake => "fake",
+            Source::Chromium(_) => "chromium",
+        }
+    }
+
     /// Those that run now, for `status`.
     pub(crate) fn running(&self) -> Vec<BrowserInfo> {
         self.list().iter().map(|running| running.browser.info()).collect()

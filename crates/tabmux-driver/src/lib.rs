@@ -44,6 +44,17 @@ pub enum Isolation {
 pub struct ContextSpec {
     pub isolation: Isolation,
     pub headless: Option<bool>,
+    /// Width and height of what its pages see, where it is not the browser's own.
+    pub viewport: Option<(u32, u32)>,
+    pub certificates: Certificates,
+}
+
+/// What a context thinks of certificates it cannot verify.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Certificates {
+    #[default]
+    Checked,
+    Ignored,
 }
 
 /// A driver's own name for a context or a page. Opaque outside the driver; the journal keeps it so that a new

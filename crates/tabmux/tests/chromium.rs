@@ -75,6 +75,7 @@ fn two_clients_with_no_flags_each_get_the_right_page_in_one_browser() {
         assert_eq!(eval(client, "document.cookie"), json!(format!("agent=token{number}")));
         assert!(client.ok("read_text", &json!({})).text().contains(&format!("The page /{number}")));
         assert_eq!(client.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
+        assert_eq!(client.ok("list_sessions", &json!({})).structured()["sessions"][0]["capabilities"]["browserName"], "chromium");
     }
     browser_pid(&lab);
     assert_eq!(daemons(&lab), 1);
@@ -230,4 +231,13 @@ fn a_browser_that_is_not_there_says_what_to_do() {
     assert!(text.contains("/nowhere/chromium") && text.contains("TABMUX_BROWSER"), "{text}");
     assert_eq!(client.sessions(), Vec::<String>::new());
     assert_eq!(lab.run(&["doctor"]).code, 1);
+}
+
+#[test]
+fn a_client_gets_the_viewport_its_flag_asks_for() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.client_with(&["mcp", "--viewport-size", "640x400", "--ignore-https-errors"]);
+    client.initialize();
+    client.ok("navigate", &json!({"url": site}));
+    assert_eq!(eval(&client, "[innerWidth, innerHeight]"), json!([640, 400]));
 }

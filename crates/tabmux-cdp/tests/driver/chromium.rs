@@ -135,3 +135,20 @@ async fn nothing_is_brought_to_the_front_and_no_foreign_target_is_attached() {
     let attached = sent.iter().filter(|sent| sent.method == "Target.attachToTarget").count();
     assert_eq!(attached, 2, "the page and its popup, nothing else");
 }
+
+#[tokio::test]
+async fn the_pages_of_a_context_have_its_viewport_also_popups() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let spec = ContextSpec { viewport: Some((500, 300)), ..ContextSpec::default() };
+    let context = soon(browser.open_context(&spec)).await.expect("a context opens");
+    let mut popups = context.popups();
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    assert_eq!(soon(page.evaluate("[innerWidth, innerHeight]")).await, Ok(json!([500, 300])));
+    drop(soon(page.evaluate(&format!("window.open('{site}/x')"))).await);
+    let popup = soon(popups.recv()).await.expect("a popup joins").page;
+    assert_eq!(soon(popup.evaluate("[innerWidth, innerHeight]")).await, Ok(json!([500, 300])));
+    let image = soon(page.screenshot(&Shot { area: Area::Viewport, format: ImageFormat::Png, max_side: None })).await.expect("it is seen");
+    assert_eq!((image.width, image.height), (500, 300));
+}

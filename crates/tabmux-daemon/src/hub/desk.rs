@@ -26,7 +26,7 @@ impl CallerDesk {
 
     fn view_of(&self, id: SessionId) -> Option<SessionView> {
         let now = self.hub.clock.moment();
-        self.hub.look(|registry| registry.listing(id).map(|listed| view(listed, now)))
+        self.hub.look(|registry| registry.listing(id).map(|listed| view(listed, now, self.hub.browsers.name())))
     }
 
     /// Waits until nothing of the sessions is left in a browser; bounded, because a driver may hang.
@@ -61,7 +61,7 @@ impl Desk for CallerDesk {
         let caller = self.caller.as_caller();
         let now = self.hub.clock.moment();
         self.hub.look(|registry| SessionList {
-            sessions: registry.list(caller).into_iter().map(|listed| view(listed, now)).collect(),
+            sessions: registry.list(caller).into_iter().map(|listed| view(listed, now, self.hub.browsers.name())).collect(),
             current_session: registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle),
             note: matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)).then(|| {
                 "Callers of this address cannot be told apart, so nothing is listed: pass the sessionId you were given, or use a token or path of your own."
@@ -81,7 +81,7 @@ impl Desk for CallerDesk {
             .hub
             .decide(|registry, now| {
                 let id = registry.resolve(self.caller.as_caller(), session, now)?;
-                let before = registry.listing(id).map(|listed| view(listed, moment));
+                let before = registry.listing(id).map(|listed| view(listed, moment, self.hub.browsers.name()));
                 registry.close(self.caller.as_caller(), session, now)?;
                 Ok::<_, Fault>((id, before))
             })
@@ -97,7 +97,8 @@ impl Desk for CallerDesk {
         let ((ids, views), safe) = self
             .hub
             .decide(|registry, now| {
-                let before: Vec<SessionView> = registry.list(caller).into_iter().map(|listed| view(listed, moment)).collect();
+                let before: Vec<SessionView> =
+                    registry.list(caller).into_iter().map(|listed| view(listed, moment, self.hub.browsers.name())).collect();
                 let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
                 Ok::<_, Fault>((ids, before))
             })
@@ -137,7 +138,7 @@ impl Drop for Undo<'_> {
 }
 
 /// A session as its owner sees it.
-pub(crate) fn view(listed: Listed<'_>, now: Moment) -> SessionView {
+pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionView {
     let session = listed.session;
     SessionView {
         session_id: session.handle(),
@@ -151,7 +152,7 @@ pub(crate) fn view(listed: Listed<'_>, now: Moment) -> SessionView {
         last_active_at: now.iso_at(listed.last_used),
         tabs: session.tabs.len(),
         memory_kb: None,
-        capabilities: json!({"browserName": "fake"}),
+        capabilities: json!({"browserName": browser}),
         warning: None,
         url: session.current_tab.and_then(|tab| session.tabs.get(&tab)).map(|tab| tab.url.clone()),
         tab_id: session.current_tab.map(|tab| tab.to_string()),

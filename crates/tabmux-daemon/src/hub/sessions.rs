@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
-use tabmux_driver::{ContextSpec, Isolation};
+use tabmux_driver::{Certificates, ContextSpec, Isolation};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
@@ -17,7 +17,7 @@ impl Hub {
         let wanted = with_defaults(open, &profile.defaults)?;
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
         let isolation = wanted.isolation.unwrap_or_default();
-        let spec = ContextSpec { isolation, headless: wanted.headless };
+        let spec = ContextSpec { isolation, headless: wanted.headless, ..of_flags(&profile.defaults)? };
         self.browsers.check(&spec)?;
         let open = Open {
             name: open.name.as_deref().or(default_name),
@@ -48,7 +48,7 @@ impl Hub {
         let left: Vec<(SessionId, Phase, String)> =
             state.registry.records().map(|session| (session.id, session.phase, session.isolation.clone())).collect();
         for (id, phase, isolation) in left {
-            let spec = ContextSpec { isolation: isolation_of(&isolation), headless: None };
+            let spec = ContextSpec { isolation: isolation_of(&isolation), ..ContextSpec::default() };
             let handle = SessionHandle::start(Arc::clone(self), id, spec);
             if phase == Phase::Closing {
                 handle.stop.cancel();
@@ -83,7 +83,7 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
                     Fault::new(Code::BadArgument, format!("--isolation {value} is none there is."), "Use context, window, tab or browser.")
                 })?);
             }
-            // A browser without a screen and without a network has neither.
+            // How its pages are shown, not which session it is: `of_flags`.
             "viewportSize" | "ignoreHttpsErrors" => {}
             "from" => open.from = open.from.or_else(|| value.as_str().map(str::to_owned)),
             other => {
@@ -97,6 +97,22 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
         return Err(Fault::new(Code::Unsupported, message, "Leave the source (from, --from, --profile) out to start an empty session."));
     }
     Ok(open)
+}
+
+/// What the peer's flags say of how its pages are shown.
+fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
+    let ignored = defaults.get("ignoreHttpsErrors").and_then(Value::as_bool).unwrap_or_default();
+    let viewport = defaults.get("viewportSize").map(|size| {
+        let sides = size
+            .as_str()
+            .and_then(|text| text.split_once('x'))
+            .and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+        sides.ok_or_else(|| {
+            Fault::new(Code::BadArgument, format!("--viewport-size {size} is not WIDTHxHEIGHT."), "Write for example 1280x720.")
+        })
+    });
+    let certificates = if ignored { Certificates::Ignored } else { Certificates::Checked };
+    Ok(ContextSpec { viewport: viewport.transpose()?, certificates, ..ContextSpec::default() })
 }
 
 fn mint() -> Minted {

@@ -49,14 +49,15 @@ impl Hub {
             }
             let listed = if all { registry.list_all() } else { registry.list(caller.as_caller()) };
             let current = registry.current(caller.as_caller());
-            let rows: Vec<Value> = listed.into_iter().map(|listed| row(listed, now, current == Some(listed.session.id))).collect();
+            let rows: Vec<Value> =
+                listed.into_iter().map(|listed| row(listed, now, self.browsers.name(), current == Some(listed.session.id))).collect();
             Ok(json!({"sessions": rows, "currentSession": current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)}))
         })
     }
 }
 
-fn row(listed: Listed<'_>, now: Moment, current: bool) -> Value {
-    let mut row = serde_json::to_value(super::desk::view(listed, now)).unwrap_or(Value::Null);
+fn row(listed: Listed<'_>, now: Moment, browser: &str, current: bool) -> Value {
+    let mut row = serde_json::to_value(super::desk::view(listed, now, browser)).unwrap_or(Value::Null);
     row["owner"] = listed.session.owner.to_string().into();
     row["current"] = current.into();
     row

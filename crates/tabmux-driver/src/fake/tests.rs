@@ -131,7 +131,7 @@ async fn windows_and_tabs_share_the_profiles_cookies() {
     let browser = FakeBrowser::new();
     let mut pages = Vec::new();
     for isolation in [Isolation::Window, Isolation::Tab, Isolation::Browser] {
-        let context = browser.open_context(&ContextSpec { isolation, headless: None }).await.unwrap();
+        let context = browser.open_context(&ContextSpec { isolation, ..ContextSpec::default() }).await.unwrap();
         pages.push(context.open_page().await.unwrap());
     }
     pages[0].evaluate("document.cookie = \"a=1; path=/\"").await.unwrap();

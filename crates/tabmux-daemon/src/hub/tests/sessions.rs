@@ -183,7 +183,7 @@ async fn a_session_says_when_it_was_made_how_old_it_is_and_when_it_was_used() {
     let mut session = house.hub.look(|registry| registry.records().next().cloned()).unwrap();
     session.created_unix_ms = 1_790_000_000_123;
     let now = Moment { millis: Millis(10_000), unix_ms: session.created_unix_ms + 90_999 };
-    let view = crate::hub::desk::view(tabmux_core::Listed { session: &session, orphaned: true, last_used: Millis(4_000) }, now);
+    let view = crate::hub::desk::view(tabmux_core::Listed { session: &session, orphaned: true, last_used: Millis(4_000) }, now, "fake");
     assert_eq!(view.age_s, 90);
     assert_eq!(view.last_active_at, crate::clock::iso(session.created_unix_ms + 84_999));
     assert_eq!(view.state, "orphaned");
