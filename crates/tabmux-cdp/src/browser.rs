@@ -105,6 +105,12 @@ impl Listener for Targets {
                     context.arrived(info);
                 }
             }
+            target::TargetInfoChanged::METHOD => {
+                let Some(target::TargetInfoChanged { target_info: info }) = read(params) else { return };
+                if let Some(context) = self.of(info.browser_context_id.as_ref()) {
+                    context.moved(&info);
+                }
+            }
             target::TargetDestroyed::METHOD => {
                 let Some(event) = read::<target::TargetDestroyed>(params) else { return };
                 self.all().iter().for_each(|context| context.closed_target(&event.target_id));

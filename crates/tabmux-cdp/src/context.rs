@@ -107,8 +107,8 @@ impl CdpContext {
             return Ok(());
         }
         let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), self.look).await?;
-        page.catch_up().await?;
         self.keep(&info.target_id, &page)?;
+        page.catch_up().await?;
         let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
         let sent = self.inner().popups.try_send(popup);
         if sent.is_err() {
@@ -116,6 +116,13 @@ impl CdpContext {
             return page.close().await;
         }
         Ok(())
+    }
+
+    /// The browser says where a page is. The page's own events say so too, but some commits are left out of them.
+    pub(crate) fn moved(&self, info: &TargetInfo) {
+        if let Some(page) = self.page(&info.target_id) {
+            page.state().is_at(&info.url);
+        }
     }
 
     pub(crate) fn closed_target(&self, target: &str) {

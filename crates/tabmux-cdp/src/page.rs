@@ -66,7 +66,7 @@ impl CdpPage {
     pub(crate) async fn catch_up(&self) -> Result<()> {
         let asked = target::GetTargetInfo { target_id: Some(self.handle.0.clone()) };
         let info = self.connection.call_in(None, &asked, HOUSEKEEPING).await?.target_info;
-        self.state.was_at(info.url);
+        self.state.is_at(&info.url);
         Ok(())
     }
 

@@ -39,11 +39,36 @@ fn console_level(kind: &str) -> &'static str {
 
 /// A value as a person would read it in the console, in one line.
 pub(super) fn shown(object: &runtime::RemoteObject) -> String {
-    match (&object.value, &object.unserializable_value, &object.description) {
-        (Some(Value::String(text)), _, _) => text.clone(),
-        (Some(value), _, _) => value.to_string(),
-        (None, Some(text), _) | (None, None, Some(text)) => text.clone(),
-        (None, None, None) => object.kind.clone(),
+    if object.subtype.as_deref() == Some("null") {
+        return "null".to_owned();
+    }
+    match (&object.value, &object.preview, &object.unserializable_value, &object.description) {
+        (Some(Value::String(text)), _, _, _) => text.clone(),
+        (Some(value), _, _, _) => value.to_string(),
+        // An error's description has its stack, which is worth more than its properties.
+        (None, Some(preview), _, _) if object.subtype.as_deref() != Some("error") => previewed(preview),
+        (None, _, Some(text), _) | (None, _, None, Some(text)) => text.clone(),
+        (None, _, None, None) => object.kind.clone(),
+    }
+}
+
+/// `{a: 1, b: "x", …}`, `[1, 2]`; what is deeper is named by its type, as Chromium gives it.
+fn previewed(preview: &runtime::ObjectPreview) -> String {
+    let is_list = preview.subtype.as_deref() == Some("array");
+    let property = |property: &runtime::PropertyPreview| {
+        let value = property.value.as_deref().unwrap_or(&property.kind);
+        let value = if property.kind == "string" { format!("{value:?}") } else { value.to_owned() };
+        if is_list { value } else { format!("{}: {value}", property.name) }
+    };
+    let mut parts: Vec<String> = preview.properties.iter().map(property).collect();
+    if preview.overflow {
+        parts.push("…".to_owned());
+    }
+    let inside = parts.join(", ");
+    match preview.description.as_deref() {
+        _ if is_list => format!("[{inside}]"),
+        None | Some("Object") => format!("{{{inside}}}"),
+        Some(class) => format!("{class} {{{inside}}}"),
     }
 }
 
@@ -52,5 +77,34 @@ pub(super) fn thrown(details: &runtime::ExceptionDetails) -> String {
     match &details.exception {
         Some(exception) => shown(exception),
         None => details.text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(args: &str) -> String {
+        let params = format!(r#"{{"type":"log","args":{args},"executionContextId":1,"timestamp":1}}"#);
+        let params = RawValue::from_string(params).expect("this is JSON");
+        entry(runtime::ConsoleAPICalled::METHOD, &params).expect("a console call is logged").1
+    }
+
+    #[test]
+    fn values_are_shown_as_in_a_console() {
+        assert_eq!(
+            logged(r#"[{"type":"string","value":"a b"},{"type":"number","value":3.5},{"type":"object","subtype":"null","value":null}]"#),
+            "a b 3.5 null"
+        );
+        assert_eq!(logged(r#"[{"type":"number","unserializableValue":"NaN","description":"NaN"},{"type":"undefined"}]"#), "NaN undefined");
+        let object = r#"[{"type":"object","description":"Object","preview":{"type":"object","description":"Object","overflow":true,
+            "properties":[{"name":"a","type":"number","value":"1"},{"name":"b","type":"string","value":"x"}]}}]"#;
+        assert_eq!(logged(object), r#"{a: 1, b: "x", …}"#);
+        let list = r#"[{"type":"object","subtype":"array","description":"Array(2)","preview":{"type":"object","subtype":"array",
+            "description":"Array(2)","overflow":false,"properties":[{"name":"0","type":"number","value":"1"},{"name":"1","type":"object","value":"Object"}]}}]"#;
+        assert_eq!(logged(list), "[1, Object]");
+        let error = r#"[{"type":"object","subtype":"error","description":"Error: no\n    at x:1","preview":{"type":"object","subtype":"error",
+            "overflow":false,"properties":[]}}]"#;
+        assert_eq!(logged(error), "Error: no\n    at x:1");
     }
 }

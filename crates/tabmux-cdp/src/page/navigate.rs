@@ -1,7 +1,7 @@
 //! Sends a page somewhere and waits until it is there. Settled means: the document that was asked for, or the one it
 //! sent the page on to, fired `load`. No fixed wait; whoever asks has the deadline.
 
-use tabmux_driver::{DriverError, Navigation, Result};
+use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, Result};
 use tokio::sync::watch;
 
 use super::CdpPage;
@@ -28,22 +28,27 @@ impl CdpPage {
         let mut progress = self.state.watch();
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
-            let text = match error.as_str() {
-                "net::ERR_ABORTED" => {
-                    format!("net::ERR_ABORTED at {url}: the page did not change; the address may be a download or an empty answer")
-                }
-                _ => format!("{error} at {url}"),
-            };
-            // Chromium shows its error page; what follows must not meet it half loaded.
-            if let Some(loader) = reply.loader_id {
-                self.committed(&mut progress, &loader).await?;
-            }
-            return Err(DriverError::NavigationFailed(text));
+            return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
         }
         // Without a loader it was a move within the document, which is over.
         let Some(loader) = reply.loader_id else { return Ok(()) };
         self.committed(&mut progress, &loader).await?;
         self.wait_for(&mut progress, |now| now.loaded).await
+    }
+
+    async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
+        // Nothing was shown instead, and nothing will come.
+        if error == "net::ERR_ABORTED" {
+            let why = "the page stays where it was; the address gives a download or an empty answer";
+            return DriverError::NavigationFailed(format!("{error} at {url}: {why}"));
+        }
+        // Chromium shows its error page; what follows must not meet it half loaded.
+        if let Some(loader) = loader
+            && let Ok(Err(gone)) = tokio::time::timeout(HOUSEKEEPING, self.committed(progress, &loader)).await
+        {
+            return gone;
+        }
+        DriverError::NavigationFailed(format!("{error} at {url}"))
     }
 
     /// The reply comes before the commit. A document that sends the page on at once may be gone before we look.

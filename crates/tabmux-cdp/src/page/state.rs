@@ -91,11 +91,12 @@ impl PageState {
         self.inner().url.clone()
     }
 
-    /// Where the browser says the page is, unless its own events already said more.
-    pub(super) fn was_at(&self, url: String) {
+    /// Where the browser says the page is.
+    pub(crate) fn is_at(&self, url: &str) {
         let mut inner = self.inner();
-        if self.progress.borrow().commits == 0 && !url.is_empty() {
-            inner.url = url;
+        if !url.is_empty() && inner.url != url {
+            inner.url = url.to_owned();
+            inner.title = String::new();
         }
     }
 

@@ -152,3 +152,47 @@ async fn the_pages_of_a_context_have_its_viewport_also_popups() {
     let image = soon(page.screenshot(&Shot { area: Area::Viewport, format: ImageFormat::Png, max_side: None })).await.expect("it is seen");
     assert_eq!((image.width, image.height), (500, 300));
 }
+
+#[tokio::test]
+async fn an_address_without_a_page_fails_at_once_and_leaves_the_page_where_it_was() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let page = page(&browser).await;
+    soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("it goes");
+    for path in ["/nothing", "/download"] {
+        let error = soon(page.navigate(Navigation::To(&format!("{site}{path}")))).await.expect_err("there is no page");
+        assert!(matches!(&error, DriverError::NavigationFailed(text) if text.contains("stays where it was")), "{error:?}");
+        assert_eq!(page.url(), format!("{site}/here"));
+    }
+}
+
+/// S4.23: whatever way a page opens another one, it joins, and says where it is.
+#[tokio::test]
+async fn links_and_scripts_that_open_pages_open_them_in_the_same_context() {
+    let browser = support::chromium().await;
+    let site =
+        support::site(|_| "<a id=blank target=_blank href=/blank>x</a><a id=opener target=_blank rel=opener href=/opener>x</a>".into())
+            .await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let mut popups = context.popups();
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    let ways = [
+        ("document.querySelector('#blank').click()", "/blank"),
+        ("document.querySelector('#opener').click()", "/opener"),
+        ("window.open('/noopener', '_blank', 'noopener'); 1", "/noopener"),
+        ("window.open('/window', 'name', 'width=300,height=200'); 1", "/window"),
+    ];
+    for (script, path) in ways {
+        soon(page.evaluate(script)).await.expect("the script runs");
+        let popup = soon(popups.recv()).await.expect("it joins").page;
+        let expected = format!("{site}{path}");
+        soon(async {
+            // The browser says where it went a moment later; nobody waits for that but this test.
+            while popup.url() != expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}

@@ -36,6 +36,12 @@ async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + S
     }
     let request = String::from_utf8_lossy(&request);
     let path = request.split(' ').nth(1)?;
+    let bare = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    match path {
+        "/nothing" => return stream.write_all(bare("204 No Content").as_bytes()).await.ok(),
+        "/download" => return stream.write_all(bare("200 OK\r\nContent-Disposition: attachment; filename=a.bin").as_bytes()).await.ok(),
+        _ => {}
+    }
     let title = path.split_once("title=").map_or("", |(_, title)| title);
     let page = format!("<!doctype html><title>{title}</title><body>{}", body(path));
     let head =
