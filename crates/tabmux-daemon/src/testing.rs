@@ -164,7 +164,11 @@ impl House {
     }
 
     pub(crate) fn agent_as(&self, identity: Identity, link: Link) -> Agent {
-        let client = self.hub.attach(identity, link, Profile::default()).unwrap();
+        self.agent_with(identity, link, Profile::default())
+    }
+
+    pub(crate) fn agent_with(&self, identity: Identity, link: Link, profile: Profile) -> Agent {
+        let client = self.hub.attach(identity, link, profile).unwrap();
         Agent { hub: Arc::clone(&self.hub), client, thread: None }
     }
 

@@ -40,7 +40,7 @@ pub enum Isolation {
 }
 
 /// How a context is to be made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextSpec {
     pub isolation: Isolation,
     pub headless: Option<bool>,

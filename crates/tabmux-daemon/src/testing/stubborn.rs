@@ -34,6 +34,7 @@ struct Shared {
     opening: Mutex<VecDeque<Mood>>,
     closing: Mutex<VecDeque<Mood>>,
     adopting: Mutex<VecDeque<Mood>>,
+    specs: Mutex<Vec<ContextSpec>>,
     gate: Semaphore,
     asked: AtomicUsize,
     open: AtomicUsize,
@@ -51,6 +52,7 @@ impl Stubborn {
             opening: Mutex::default(),
             closing: Mutex::default(),
             adopting: Mutex::default(),
+            specs: Mutex::default(),
             gate: Semaphore::new(0),
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
@@ -69,6 +71,11 @@ impl Stubborn {
 
     pub(crate) fn adopts(&self, moods: &[Mood]) {
         self.shared.adopting.lock().unwrap().extend(moods);
+    }
+
+    /// The kinds of context that were asked for.
+    pub(crate) fn specs(&self) -> Vec<ContextSpec> {
+        self.shared.specs.lock().unwrap().clone()
     }
 
     pub(crate) fn closes_left(&self) -> usize {
@@ -114,6 +121,7 @@ impl Browser for Stubborn {
     }
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
+        self.shared.specs.lock().unwrap().push(spec.clone());
         self.shared.asked.fetch_add(1, Ordering::SeqCst);
         self.shared.feel(&self.shared.opening).await?;
         let inner = self.fake.open_context(spec).await?;

@@ -1,8 +1,10 @@
 //! What becomes of sessions when the browser ends, and of the pages that pages open.
 
 use serde_json::json;
-use tabmux_core::Code;
+use tabmux_core::{Code, Identity, Link};
+use tabmux_driver::{Certificates, ContextSpec, Isolation};
 
+use crate::hub::Profile;
 use crate::settings::BrowserChoice;
 use crate::testing::{House, Mood, eventually};
 
@@ -106,6 +108,42 @@ async fn a_browser_that_is_not_there_takes_no_seat_and_says_what_to_do() {
         let fault = agent.fault(tool, args).await;
         assert_eq!(fault.code, Code::BrowserNotFound);
         assert!(fault.message.contains("/nowhere/chromium") && fault.hint.contains("TABMUX_BROWSER"), "{fault}");
+    }
+    assert_eq!(house.sessions(), 0);
+}
+
+/// What a peer's flags and a call ask for reaches the browser, and what was recorded does so again after a restart.
+#[tokio::test]
+async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
+    let (house, browser) = House::stubborn();
+    let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true});
+    let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
+    let flagged = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
+    flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "tab"})).await;
+    let spec = ContextSpec {
+        isolation: Isolation::Tab,
+        headless: Some(false),
+        viewport: Some((640, 400)),
+        certificates: Certificates::Ignored,
+    };
+    house.agent("b").ok("start_browser", json!({})).await;
+    assert_eq!(browser.specs(), [spec, ContextSpec::default()]);
+    browser.adopts(&[Mood::Fail]);
+    let next = house.killed_and_started_beside(&browser).await;
+    let back = next.agent("a");
+    assert_eq!(back.code("evaluate", json!({"sessionId": "x", "script": "1"})).await, Code::BrowserCrashed);
+    back.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
+    assert_eq!(browser.specs()[2..], [ContextSpec { isolation: Isolation::Tab, ..ContextSpec::default() }]);
+}
+
+#[tokio::test]
+async fn a_viewport_that_is_none_is_refused() {
+    let house = House::new();
+    for size in [json!("640"), json!("x"), json!("640xhigh"), json!(640)] {
+        let profile = Profile { defaults: json!({"viewportSize": size}).as_object().cloned().unwrap(), ..Profile::default() };
+        let agent = house.agent_with(Identity::Operator, Link::None, profile);
+        let fault = agent.fault("start_browser", json!({})).await;
+        assert!(fault.code == Code::BadArgument && fault.message.contains(&size.to_string()), "{fault}");
     }
     assert_eq!(house.sessions(), 0);
 }
