@@ -10,10 +10,10 @@ use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOU
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::context::CdpContext;
+use crate::context::{CdpContext, Unit};
 use crate::event::read;
 use crate::kept::EndOrder;
-use crate::launch::Launch;
+use crate::launch::{Launch, Sharing};
 use crate::page::Look;
 use crate::protocol::{Event, target};
 use crate::transport::Transport;
@@ -24,6 +24,7 @@ pub struct CdpBrowser {
     info: Mutex<BrowserInfo>,
     connection: Connection,
     targets: Arc<Targets>,
+    me: Weak<Self>,
     /// How it was started, and whom to ask to end it; none for a browser that is somebody else's.
     kept: Option<(Launch, mpsc::Sender<EndOrder>)>,
 }
@@ -50,7 +51,7 @@ impl CdpBrowser {
         let connection = Connection::start(transport, first_id, Arc::clone(&targets) as Arc<dyn Listener>);
         let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
         connection.call_in(None, &discover, HOUSEKEEPING).await?;
-        Ok(Arc::new(Self { info: Mutex::new(info), connection, targets, kept }))
+        Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, me: me.clone(), kept }))
     }
 
     /// The wire itself, for tests that count and listen. Nothing of an agent's reaches it.
@@ -67,8 +68,10 @@ impl CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
-    fn remember(&self, id: &str, look: Look) -> Arc<CdpContext> {
-        let context = Arc::new(CdpContext::new(id.to_owned(), look, self.connection.clone()));
+    fn remember(&self, id: &str, unit: Unit, look: Look) -> Arc<CdpContext> {
+        let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
+        let browser = if alone { self.me.clone() } else { Weak::new() };
+        let context = Arc::new(CdpContext::new(id.to_owned(), unit, look, self.connection.clone(), browser));
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -80,13 +83,39 @@ impl CdpBrowser {
     }
 }
 
+/// How the handles of contexts begin that are only some tabs of a shared profile.
+const TABS: &str = "tabs-";
+
+impl CdpBrowser {
+    /// The browser has no name for such a context, so one is made that no other browser's can be taken for.
+    fn name_of_tabs(&self) -> Result<String> {
+        let number = getrandom::u64().map_err(|error| DriverError::BrowserGone(format!("no random numbers for a handle: {error}")))?;
+        Ok(format!("{}{number:016x}", self.tabs_prefix()))
+    }
+
+    fn tabs_prefix(&self) -> String {
+        format!("{TABS}{}-", self.info().id)
+    }
+}
+
+fn gone() -> DriverError {
+    DriverError::BrowserGone("the session's pages went with a browser that ended".into())
+}
+
 impl Targets {
     fn contexts(&self) -> MutexGuard<'_, HashMap<String, Weak<CdpContext>>> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, id: Option<&String>) -> Option<Arc<CdpContext>> {
-        self.contexts().get(id?)?.upgrade()
+    /// The context of a target: its own one, or, among those who share the profile, that of the page itself or of its opener.
+    fn of(&self, info: &target::TargetInfo) -> Option<Arc<CdpContext>> {
+        let own = info.browser_context_id.as_ref().and_then(|id| self.contexts().get(id)?.upgrade());
+        own.or_else(|| {
+            let known = |context: &Arc<CdpContext>| {
+                context.has(&info.target_id) || info.opener_id.as_ref().is_some_and(|opener| context.has(opener))
+            };
+            self.all().into_iter().find(known)
+        })
     }
 
     fn all(&self) -> Vec<Arc<CdpContext>> {
@@ -100,14 +129,14 @@ impl Listener for Targets {
             target::TargetCreated::METHOD => {
                 let Some(target::TargetCreated { target_info: info }) = read(params) else { return };
                 if info.kind == "page"
-                    && let Some(context) = self.of(info.browser_context_id.as_ref())
+                    && let Some(context) = self.of(&info)
                 {
                     context.arrived(info);
                 }
             }
             target::TargetInfoChanged::METHOD => {
                 let Some(target::TargetInfoChanged { target_info: info }) = read(params) else { return };
-                if let Some(context) = self.of(info.browser_context_id.as_ref()) {
+                if let Some(context) = self.of(&info) {
                     context.moved(&info);
                 }
             }
@@ -151,23 +180,34 @@ impl Browser for CdpBrowser {
     }
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn tabmux_driver::Context>> {
-        if spec.isolation != Isolation::Context {
-            let text = format!("Isolation {:?} is not built yet for Chromium; only context is.", spec.isolation);
-            return Err(DriverError::Unsupported(text));
+        match spec.isolation {
+            Isolation::Context | Isolation::Browser => {
+                let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
+                Ok(self.remember(&made.browser_context_id, Unit::Context, Look::of(spec)))
+            }
+            Isolation::Tab => Ok(self.remember(&self.name_of_tabs()?, Unit::Tabs, Look::of(spec))),
+            Isolation::Window => {
+                let text = "A window of its own in a shared profile is not built yet; use context, tab or browser.";
+                Err(DriverError::Unsupported(text.into()))
+            }
         }
-        let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
-        Ok(self.remember(&made.browser_context_id, Look::of(spec)))
     }
 
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
         let found = match self.living(&context.0) {
             Some(context) => context,
+            None if context.0.starts_with(TABS) => {
+                if !context.0.starts_with(&self.tabs_prefix()) {
+                    return Err(gone());
+                }
+                self.remember(&context.0, Unit::Tabs, Look::default())
+            }
             None => {
                 let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
                 if !known.browser_context_ids.contains(&context.0) {
-                    return Err(DriverError::BrowserGone("the session's pages went with a browser that ended".into()));
+                    return Err(gone());
                 }
-                self.remember(&context.0, Look::default())
+                self.remember(&context.0, Unit::Context, Look::default())
             }
         };
         let pages = found.adopt(pages).await?;

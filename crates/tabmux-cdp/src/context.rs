@@ -3,16 +3,16 @@
 mod cookies;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use tabmux_driver::{Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
+use tabmux_driver::{Browser, Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
 use tokio::sync::mpsc;
 
-use crate::CdpError;
 use crate::connection::Connection;
 use crate::page::{CdpPage, Look};
 use crate::protocol::target::{self, TargetInfo};
+use crate::{CdpBrowser, CdpError};
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
 const POPUP_QUEUE: usize = 32;
@@ -20,12 +20,24 @@ const POPUP_QUEUE: usize = 32;
 #[derive(Debug)]
 pub(crate) struct CdpContext {
     handle: Handle,
+    unit: Unit,
+    /// A browser that ends with this context.
+    browser: Weak<CdpBrowser>,
     /// How its pages are shown.
     look: Look,
     connection: Connection,
     /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
     making: tokio::sync::Mutex<()>,
     inner: Mutex<Inner>,
+}
+
+/// What keeps the pages of a context from those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A browser context: own cookies, storage and cache.
+    Context,
+    /// Nothing but that they are its own; cookies are the profile's.
+    Tabs,
 }
 
 #[derive(Debug)]
@@ -37,10 +49,10 @@ struct Inner {
 }
 
 impl CdpContext {
-    pub(crate) fn new(id: String, look: Look, connection: Connection) -> Self {
+    pub(crate) fn new(id: String, unit: Unit, look: Look, connection: Connection, browser: Weak<CdpBrowser>) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
         let inner = Inner { pages: Some(HashMap::new()), popups, unheard: Some(unheard) };
-        Self { handle: Handle(id), look, connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
+        Self { handle: Handle(id), unit, browser, look, connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -49,6 +61,15 @@ impl CdpContext {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.inner().pages.is_none()
+    }
+
+    pub(crate) fn has(&self, target: &str) -> bool {
+        self.page(target).is_some()
+    }
+
+    /// As the browser wants it: none is the profile's own.
+    fn browser_context(&self) -> Option<String> {
+        (self.unit == Unit::Context).then(|| self.handle.0.clone())
     }
 
     fn page(&self, target: &str) -> Option<Arc<CdpPage>> {
@@ -70,7 +91,8 @@ impl CdpContext {
         let mut found: Vec<(Handle, Arc<dyn Page>)> = Vec::new();
         for record in records {
             let id = &record.handle.0;
-            let living = targets.iter().find(|info| info.target_id == *id && info.browser_context_id.as_ref() == Some(&self.handle.0));
+            let own = |info: &&TargetInfo| self.unit == Unit::Tabs || info.browser_context_id.as_ref() == Some(&self.handle.0);
+            let living = targets.iter().find(|info| info.target_id == *id && own(info));
             let Some(info) = living else { continue };
             let page = match self.page(id) {
                 // Closed by us, and not yet gone from the browser's list.
@@ -153,7 +175,7 @@ impl Context for CdpContext {
         }
         let create = target::CreateTarget {
             url: "about:blank".into(),
-            browser_context_id: Some(self.handle.0.clone()),
+            browser_context_id: self.browser_context(),
             background: Some(true),
             ..target::CreateTarget::default()
         };
@@ -172,10 +194,18 @@ impl Context for CdpContext {
             page.state().end(DriverError::PageGone, None);
             self.connection.forget(page.session());
         }
-        let dispose = target::DisposeBrowserContext { browser_context_id: self.handle.0.clone() };
-        match self.connection.call_in(None, &dispose, HOUSEKEEPING).await {
+        if let Some(browser) = self.browser.upgrade() {
+            return browser.end().await;
+        }
+        let closed = match self.browser_context() {
+            Some(browser_context_id) => {
+                self.connection.call_in(None, &target::DisposeBrowserContext { browser_context_id }, HOUSEKEEPING).await.map(|_| ())
+            }
+            None => return futures::future::join_all(pages.values().map(|page| page.close())).await.into_iter().collect(),
+        };
+        match closed {
             // Refused: it is gone already, which is what was asked for.
-            Ok(_) | Err(CdpError::Refused { .. }) => Ok(()),
+            Ok(()) | Err(CdpError::Refused { .. }) => Ok(()),
             Err(other) => Err(other.into()),
         }
     }

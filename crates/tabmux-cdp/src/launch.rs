@@ -26,6 +26,18 @@ pub struct Launch {
     pub window: Option<(u32, u32)>,
     pub proxy: Option<String>,
     pub certificates: Certificates,
+    #[serde(default)]
+    pub sharing: Sharing,
+}
+
+/// Who uses the browser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    #[default]
+    Many,
+    /// One context only; the browser ends with it.
+    One,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,7 +121,7 @@ impl Launch {
     #[must_use]
     pub fn new(binary: Binary, mode: Mode) -> Self {
         let (args, window, proxy, certificates) = (Vec::new(), None, None, Certificates::Checked);
-        Self { binary, mode, profile: Profile::Fresh, args, window, proxy, certificates }
+        Self { binary, mode, profile: Profile::Fresh, args, window, proxy, certificates, sharing: Sharing::Many }
     }
 
     /// The browser's arguments when its user data is in `data`.

@@ -6,10 +6,10 @@ mod chromium;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tabmux_cdp::launch::Mode;
+use tabmux_cdp::launch::{Mode, Sharing};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, PageRecord};
+use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord};
 use tokio::sync::OnceCell;
 
 use crate::settings::{BrowserChoice, Chromium, Settings};
@@ -34,6 +34,7 @@ enum Source {
 #[derive(Clone, Debug)]
 struct Running {
     mode: Mode,
+    sharing: Sharing,
     browser: Arc<dyn Browser>,
 }
 
@@ -49,7 +50,7 @@ impl Browsers {
     /// A browser that is there already.
     #[cfg(test)]
     pub(crate) fn given(browser: Arc<dyn Browser>) -> Self {
-        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, browser }])
+        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, sharing: Sharing::Many, browser }])
     }
 
     fn of(source: Source, running: Vec<Running>) -> Self {
@@ -68,16 +69,17 @@ impl Browsers {
     pub(crate) async fn get(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
         self.take_over().await;
         let _starting = self.starting.lock().await;
-        let mode = self.mode(spec);
-        let known = self.list().iter().find(|running| running.mode == mode).map(|running| Arc::clone(&running.browser));
+        let (mode, sharing) = self.wanted(spec);
+        let shared = |running: &&Running| sharing == Sharing::Many && running.sharing == sharing && running.mode == mode;
+        let known = self.list().iter().find(shared).map(|running| Arc::clone(&running.browser));
         if let Some(browser) = known {
             return Ok(browser);
         }
         let browser = match &self.source {
             Source::Fake => FakeBrowser::new() as Arc<dyn Browser>,
-            Source::Chromium(starter) => starter.start(mode).await?,
+            Source::Chromium(starter) => starter.start(mode, sharing).await?,
         };
-        self.add(mode, &browser);
+        self.add(mode, sharing, &browser);
         Ok(browser)
     }
 
@@ -135,23 +137,27 @@ impl Browsers {
         let Source::Chromium(starter) = &self.source else { return };
         self.taken_over
             .get_or_init(|| async {
-                for (mode, browser) in starter.take_over().await {
-                    self.add(mode, &browser);
+                for (mode, sharing, browser) in starter.take_over().await {
+                    self.add(mode, sharing, &browser);
                 }
             })
             .await;
     }
 
-    fn mode(&self, spec: &ContextSpec) -> Mode {
+    /// The fake browser is one for all: it keeps apart what others keep apart by processes.
+    fn wanted(&self, spec: &ContextSpec) -> (Mode, Sharing) {
         match &self.source {
-            Source::Fake => Mode::Headless,
-            Source::Chromium(starter) => starter.mode(spec),
+            Source::Fake => (Mode::Headless, Sharing::Many),
+            Source::Chromium(starter) => {
+                let sharing = if spec.isolation == Isolation::Browser { Sharing::One } else { Sharing::Many };
+                (starter.mode(spec), sharing)
+            }
         }
     }
 
     /// Keeps the browser for as long as it lives.
-    fn add(&self, mode: Mode, browser: &Arc<dyn Browser>) {
-        self.list().push(Running { mode, browser: Arc::clone(browser) });
+    fn add(&self, mode: Mode, sharing: Sharing, browser: &Arc<dyn Browser>) {
+        self.list().push(Running { mode, sharing, browser: Arc::clone(browser) });
         let (running, browser) = (Arc::clone(&self.running), Arc::clone(browser));
         tokio::spawn(async move {
             let why = browser.gone().await;

@@ -241,3 +241,39 @@ fn a_client_gets_the_viewport_its_flag_asks_for() {
     client.ok("navigate", &json!({"url": site}));
     assert_eq!(eval(&client, "[innerWidth, innerHeight]"), json!([640, 400]));
 }
+
+/// C12: a session in a browser of its own shares nothing with others, not even the process; both end with it.
+#[test]
+fn a_session_can_have_a_browser_of_its_own_that_ends_with_it() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    client.ok("start_browser", &json!({"sessionId": "shared", "navigationUrl": site}));
+    client.ok("start_browser", &json!({"sessionId": "alone", "isolation": "browser", "navigationUrl": format!("{site}/alone")}));
+    let browsers = || lab.status()["browsers"].as_array().unwrap().len();
+    assert_eq!(browsers(), 2);
+    kill(lab.daemon_pid());
+    let at = client.ok("evaluate", &json!({"sessionId": "alone", "script": "location.pathname"}));
+    assert_eq!(at.result()["value"], json!("/alone"));
+    client.ok("close_session", &json!({"sessionId": "alone"}));
+    until("its browser ends", SOON, || (browsers() == 1).then_some(()));
+    client.ok("evaluate", &json!({"sessionId": "shared", "script": "1"}));
+}
+
+/// C12: tabs in the shared profile are logged in alike, and stay each their session's own.
+#[test]
+fn sessions_isolated_by_tab_share_the_login_and_not_the_pages() {
+    let (lab, site) = (Lab::real(), site());
+    let clients = [lab.ready_client(), lab.ready_client()];
+    for client in &clients {
+        client.ok("start_browser", &json!({"isolation": "tab", "navigationUrl": site}));
+        assert_eq!(client.ok("list_sessions", &json!({})).structured()["sessions"][0]["isolation"], "tab");
+    }
+    eval(&clients[0], "document.cookie = 'login=yes'");
+    assert_eq!(eval(&clients[1], "document.cookie"), json!("login=yes"));
+    for client in &clients {
+        assert_eq!(client.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
+    }
+    let fault = clients[0].fails("start_browser", &json!({"sessionId": "w", "isolation": "window"}), "unsupported");
+    assert!(fault.contains("not built yet"), "{fault}");
+    assert_eq!(clients[0].sessions().len(), 1);
+}

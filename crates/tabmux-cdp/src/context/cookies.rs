@@ -8,12 +8,9 @@ use crate::protocol::network::{self, CookieParam, CookiePartitionKey};
 use crate::protocol::storage::{ClearCookies, GetCookies, SetCookies};
 
 impl CdpContext {
-    fn id(&self) -> Option<String> {
-        Some(self.handle.0.clone())
-    }
-
     pub(super) async fn all_cookies(&self) -> Result<Vec<Cookie>> {
-        let cookies = self.connection.call_in(None, &GetCookies { browser_context_id: self.id() }, HOUSEKEEPING).await?.cookies;
+        let cookies =
+            self.connection.call_in(None, &GetCookies { browser_context_id: self.browser_context() }, HOUSEKEEPING).await?.cookies;
         Ok(cookies.into_iter().map(told).collect())
     }
 
@@ -36,12 +33,12 @@ impl CdpContext {
     }
 
     async fn put(&self, cookies: &[Cookie]) -> crate::Result<()> {
-        let set = SetCookies { cookies: cookies.iter().map(asked).collect(), browser_context_id: self.id() };
+        let set = SetCookies { cookies: cookies.iter().map(asked).collect(), browser_context_id: self.browser_context() };
         self.connection.call_in(None, &set, HOUSEKEEPING).await.map(|_| ())
     }
 
     pub(super) async fn forget_cookies(&self) -> Result<()> {
-        self.connection.call_in(None, &ClearCookies { browser_context_id: self.id() }, HOUSEKEEPING).await?;
+        self.connection.call_in(None, &ClearCookies { browser_context_id: self.browser_context() }, HOUSEKEEPING).await?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
-use tabmux_driver::{Area, Browser, ContextSpec, DriverError, ImageFormat, Navigation, Page, PageEvent, Shot};
+use tabmux_driver::{Area, Browser, ContextSpec, DriverError, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Shot};
 
 use crate::support;
 
@@ -195,4 +195,35 @@ async fn links_and_scripts_that_open_pages_open_them_in_the_same_context() {
         })
         .await;
     }
+}
+
+/// C12: tabs of one profile share its cookies, and still nobody gets another's pages.
+#[tokio::test]
+async fn tabs_of_the_shared_profile_share_cookies_and_nothing_else() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let spec = ContextSpec { isolation: Isolation::Tab, ..ContextSpec::default() };
+    let one = soon(browser.open_context(&spec)).await.expect("it opens");
+    let other = soon(browser.open_context(&spec)).await.expect("it opens");
+    let apart = page(&browser).await;
+    let (mut popups, mut elsewhere) = (one.popups(), other.popups());
+    let first = soon(one.open_page()).await.expect("a page opens");
+    let second = soon(other.open_page()).await.expect("a page opens");
+    for page in [&first, &second, &apart] {
+        soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    }
+    soon(first.evaluate("document.cookie = 'shared=yes'")).await.expect("it runs");
+    assert_eq!(soon(second.evaluate("document.cookie")).await, Ok(json!("shared=yes")));
+    assert_eq!(soon(apart.evaluate("document.cookie")).await, Ok(json!("")));
+    soon(first.evaluate("window.open('/x'); 1")).await.expect("it runs");
+    assert_eq!(soon(popups.recv()).await.expect("it joins its opener").opener.as_ref(), Some(first.handle()));
+    assert!(elsewhere.try_recv().is_err());
+    let records = [PageRecord { handle: first.handle().clone(), url: first.url() }];
+    let found = soon(browser.adopt_context(one.handle(), &records)).await.expect("it lives");
+    assert_eq!(found.pages.len(), 1);
+    soon(one.close()).await.expect("it closes");
+    assert_eq!(soon(first.evaluate("1")).await, Err(DriverError::PageGone));
+    assert_eq!(soon(second.evaluate("1")).await, Ok(json!(1)));
+    let foreign = tabmux_driver::Handle("tabs-another-0000000000000000".into());
+    assert!(matches!(soon(browser.adopt_context(&foreign, &[])).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::{Binary, Places, Want};
 use tabmux_cdp::keeper::{self, KeeperHome};
-use tabmux_cdp::launch::{Launch, LaunchError, Mode};
+use tabmux_cdp::launch::{Launch, LaunchError, Mode, Sharing};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Browser, ContextSpec};
 
@@ -38,25 +38,27 @@ impl Starter {
         self.binary(self.mode(&spec)).map(|binary| Found { path: binary.path })
     }
 
-    pub(super) async fn start(&self, mode: Mode) -> Result<Arc<dyn Browser>, Fault> {
+    pub(super) async fn start(&self, mode: Mode, sharing: Sharing) -> Result<Arc<dyn Browser>, Fault> {
         let mut launch = Launch::new(self.binary(mode)?, mode);
         launch.args.clone_from(&self.settings.args);
         launch.window = Some(self.settings.window);
+        launch.sharing = sharing;
         let browser = CdpBrowser::launch(&self.home(), &launch).await.map_err(|error| fault(&error))?;
         tracing::info!(browser = browser.info().id, pid = browser.info().pid, binary = %launch.binary.path.display(), "browser started");
         Ok(browser)
     }
 
     /// Every browser whose daemon is gone, and nothing of those that are gone themselves.
-    pub(super) async fn take_over(&self) -> Vec<(Mode, Arc<dyn Browser>)> {
+    pub(super) async fn take_over(&self) -> Vec<(Mode, Sharing, Arc<dyn Browser>)> {
         let home = self.home();
-        let mut found: Vec<(Mode, Arc<dyn Browser>)> = Vec::new();
+        let mut found: Vec<(Mode, Sharing, Arc<dyn Browser>)> = Vec::new();
         for socket in keeper::keepers(&home.runtime_dir) {
             match CdpBrowser::take_over(&home, &socket).await {
                 Ok(browser) => {
                     tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
-                    let mode = browser.launched().map_or(Mode::Headless, |launch| launch.mode);
-                    found.push((mode, browser));
+                    let (mode, sharing) =
+                        browser.launched().map_or((Mode::Headless, Sharing::Many), |launch| (launch.mode, launch.sharing));
+                    found.push((mode, sharing, browser));
                 }
                 Err(error) => tracing::warn!(%error, socket = %socket.display(), "a browser could not be taken over"),
             }

@@ -120,12 +120,8 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
     let flagged = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
     flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "tab"})).await;
-    let spec = ContextSpec {
-        isolation: Isolation::Tab,
-        headless: Some(false),
-        viewport: Some((640, 400)),
-        certificates: Certificates::Ignored,
-    };
+    let spec =
+        ContextSpec { isolation: Isolation::Tab, headless: Some(false), viewport: Some((640, 400)), certificates: Certificates::Ignored };
     house.agent("b").ok("start_browser", json!({})).await;
     assert_eq!(browser.specs(), [spec, ContextSpec::default()]);
     browser.adopts(&[Mood::Fail]);
@@ -146,4 +142,19 @@ async fn a_viewport_that_is_none_is_refused() {
         assert!(fault.code == Code::BadArgument && fault.message.contains(&size.to_string()), "{fault}");
     }
     assert_eq!(house.sessions(), 0);
+}
+
+/// S3.25: only what a former daemon left starts afresh, and only when its browser is gone; a session that could not be made is over.
+#[tokio::test]
+async fn a_session_that_cannot_be_made_or_found_again_is_over() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    browser.opens(&[Mood::Fail]);
+    assert_eq!(agent.code("navigate", json!({"url": "http://a.test/"})).await, Code::BrowserCrashed);
+    eventually("nothing is left of it", || house.sessions() == 0).await;
+    agent.ok("start_browser", json!({"sessionId": "x"})).await;
+    browser.adopts(&[Mood::Refuse]);
+    let next = house.killed_and_started_beside(&browser).await;
+    assert_eq!(next.agent("a").code("evaluate", json!({"sessionId": "x", "script": "1"})).await, Code::SessionClosed);
+    eventually("it is closed", || next.sessions() == 0).await;
 }
