@@ -1,6 +1,7 @@
 //! Reserve, make, commit; and what happens when something comes between.
 
 use super::*;
+use crate::{Scoping, WindowId};
 
 /// S1.14
 #[test]
@@ -132,6 +133,9 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     let tab = world.registry.add_tab(lost, "page".into(), "http://a.test/".into()).unwrap();
     let kept = world.registry.add_tab(other, "page".into(), String::new()).unwrap();
     let number = world.session(lost).tabs[&tab].number;
+    let windows = &mut world.registry.sessions.get_mut(&lost).expect("it is open").0.windows;
+    windows.scoping = Scoping::Off;
+    windows.adopt(WindowId(7));
     world.set_current(by(me), "lost").unwrap();
     let call = world.admit(by(me), None).unwrap();
     world.effects();
@@ -141,6 +145,7 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     assert_eq!(world.effects(), [Effect::EndCall { call: call.call, fault: why.clone() }], "the session is not closed");
     let session = world.session(lost);
     assert_eq!((session.phase, session.context.as_deref(), session.current_tab, session.tabs.len()), (Phase::Reserved, None, None, 0));
+    assert_eq!((session.windows.scoping, session.windows.home()), (Scoping::Off, None), "what was set stays, what was there is gone");
     assert_eq!((world.registry.tab_numbered(number), world.registry.current(by(me))), (None, Some(lost)));
     assert!(world.session(other).tabs.contains_key(&kept), "others notice nothing");
     assert_ne!(world.registry.add_tab(lost, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
