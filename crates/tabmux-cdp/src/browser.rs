@@ -159,6 +159,22 @@ impl Browser for CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+        let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
+        let others = known.into_iter().filter(|id| contexts.iter().all(|context| context.0 != *id));
+        let closing = others.map(|browser_context_id| async move {
+            let dispose = target::DisposeBrowserContext { browser_context_id };
+            self.connection.call_in(None, &dispose, HOUSEKEEPING).await
+        });
+        for closed in futures::future::join_all(closing).await {
+            // Refused: it is gone already.
+            if let Err(error @ (CdpError::Disconnected(_) | CdpError::Late { .. })) = closed {
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
     async fn gone(&self) -> String {
         self.connection.closed().await
     }

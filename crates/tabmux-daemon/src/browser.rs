@@ -23,6 +23,8 @@ pub(crate) struct Browsers {
     starting: tokio::sync::Mutex<()>,
     /// Those of a former daemon are looked for once, before anything else is asked.
     taken_over: OnceCell<()>,
+    /// The contexts of the sessions it left.
+    known: Vec<Handle>,
 }
 
 #[derive(Debug)]
@@ -39,22 +41,23 @@ struct Running {
 }
 
 impl Browsers {
-    pub(crate) fn new(choice: BrowserChoice, chromium: Chromium) -> Self {
+    pub(crate) fn new(choice: BrowserChoice, chromium: Chromium, known: Vec<Handle>) -> Self {
         let source = match choice {
             BrowserChoice::Fake => Source::Fake,
             BrowserChoice::Named(path) => Source::Chromium(Starter::new(path, chromium)),
         };
-        Self::of(source, Vec::new())
+        Self::of(source, Vec::new(), known)
     }
 
     /// A browser that is there already.
     #[cfg(test)]
     pub(crate) fn given(browser: Arc<dyn Browser>) -> Self {
-        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, sharing: Sharing::Many, browser }])
+        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, sharing: Sharing::Many, browser }], Vec::new())
     }
 
-    fn of(source: Source, running: Vec<Running>) -> Self {
-        Self { source, running: Arc::new(Mutex::new(running)), starting: tokio::sync::Mutex::default(), taken_over: OnceCell::new() }
+    fn of(source: Source, running: Vec<Running>, known: Vec<Handle>) -> Self {
+        let running = Arc::new(Mutex::new(running));
+        Self { source, running, starting: tokio::sync::Mutex::default(), taken_over: OnceCell::new(), known }
     }
 
     /// Whether a browser can be had at all, said before a seat is taken.
@@ -133,11 +136,15 @@ impl Browsers {
         futures::future::join_all(ending).await;
     }
 
-    async fn take_over(&self) {
+    /// At the start of the daemon, and before anything else: a browser that nobody claims is ended by its keeper.
+    pub(crate) async fn take_over(&self) {
         let Source::Chromium(starter) = &self.source else { return };
         self.taken_over
             .get_or_init(|| async {
                 for (mode, sharing, browser) in starter.take_over().await {
+                    if let Err(error) = browser.keep_only(&self.known).await {
+                        tracing::warn!(%error, "what a former daemon was making may be left in its browser");
+                    }
                     self.add(mode, sharing, &browser);
                 }
             })

@@ -45,6 +45,7 @@ macro_rules! contract_tests {
             a_living_context_is_found_again_with_its_pages
             a_page_that_a_page_opens_joins_its_context
             pages_opened_by_us_are_no_popups
+            only_known_contexts_are_kept
             cookies_are_set_listed_and_forgotten_per_context
             a_page_can_be_pictured_and_printed
             what_a_page_asked_the_network_for_is_listed
@@ -286,6 +287,17 @@ pub async fn pages_opened_by_us_are_no_popups(browser: Arc<dyn Browser>, site: &
     let _ = soon(pages[0].evaluate(&format!("window.open(\"{site}/popup\")"))).await;
     let popup = soon(popups.recv()).await.expect("the context hears of it");
     assert!(pages.iter().all(|page| page.handle() != popup.page.handle()));
+}
+
+pub async fn only_known_contexts_are_kept(browser: Arc<dyn Browser>, _site: &str) {
+    let (known, other) = (context(&browser).await, context(&browser).await);
+    let (kept, gone) = (page(&known).await, page(&other).await);
+    let mut events = gone.events();
+    soon(browser.keep_only(std::slice::from_ref(known.handle()))).await.expect("the others close");
+    // Their pages end, with or without a word of it.
+    while soon(events.recv()).await.is_some() {}
+    assert_eq!(soon(gone.evaluate("1")).await, Err(DriverError::PageGone));
+    assert_eq!(run(&kept, "1").await, json!(1));
 }
 
 pub async fn cookies_are_set_listed_and_forgotten_per_context(browser: Arc<dyn Browser>, site: &str) {

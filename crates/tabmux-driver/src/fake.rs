@@ -131,6 +131,14 @@ impl Browser for FakeBrowser {
         Ok(Adopted { context, pages })
     }
 
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+        let others: Vec<_> = locked(&self.contexts).values().filter(|context| !contexts.contains(&context.handle)).cloned().collect();
+        for context in others {
+            context.close().await?;
+        }
+        Ok(())
+    }
+
     async fn gone(&self) -> String {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as the browser.

@@ -74,6 +74,9 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// Finds a context again that a former daemon made, with the pages it had. Pages that are gone are left out.
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted>;
 
+    /// Closes every context but these: what a former daemon was making when it died.
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<()>;
+
     /// Comes when the browser is gone, with the reason.
     async fn gone(&self) -> String;
 

@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -168,7 +169,8 @@ fn with_daemon_and_keeper_killed_nothing_is_left_of_the_browser_and_the_session_
     until("the browser ends", SOON, || (!process::is_alive(browser)).then_some(()));
     client.fails("evaluate", &json!({"script": "1"}), "browser_crashed");
     client.ok("navigate", &json!({"sessionId": "web", "url": format!("{site}/again")}));
-    assert_eq!(std::fs::read_dir(lab.state_dir().join("browsers")).unwrap().count(), 2, "one profile and its lock, not two");
+    let left = || std::fs::read_dir(lab.state_dir().join("browsers")).unwrap().count();
+    until("only one profile and its lock are left", SOON, || (left() == 2).then_some(()));
 }
 
 /// A page that spins, one that asks and one that crashes disturb nobody but their own caller, who can go on.
@@ -276,4 +278,21 @@ fn sessions_isolated_by_tab_share_the_login_and_not_the_pages() {
     let fault = clients[0].fails("start_browser", &json!({"sessionId": "w", "isolation": "window"}), "unsupported");
     assert!(fault.contains("not built yet"), "{fault}");
     assert_eq!(clients[0].sessions().len(), 1);
+}
+
+/// A browser that nobody claims is ended by its keeper, so the next daemon claims it at once, whether or not anybody calls.
+#[test]
+fn the_next_daemon_takes_the_browser_over_before_anybody_calls() {
+    let (lab, site) = (Lab::real(), site());
+    let mut up = lab.spawn(lab.command(&["up"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
+    until("up has started the daemon", SOON, || (lab.status()["running"] == json!(true)).then_some(()));
+    assert_eq!(lab.run(&["new", "-s", "idle", &site]).code, 0);
+    let (browser, daemon) = (browser_pid(&lab), lab.daemon_pid());
+    kill(daemon);
+    until("the next daemon has it", SOON, || {
+        let status = lab.status();
+        (status["running"] == json!(true) && status["browsers"][0]["pid"] == json!(browser)).then_some(())
+    });
+    lab.stop();
+    up.wait().unwrap();
 }

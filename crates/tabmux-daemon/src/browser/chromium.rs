@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::{Binary, Places, Want};
@@ -12,6 +13,8 @@ use tabmux_driver::{Browser, ContextSpec};
 
 use super::Found;
 use crate::settings::Chromium;
+
+const SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(10)];
 
 #[derive(Debug)]
 pub(super) struct Starter {
@@ -63,9 +66,7 @@ impl Starter {
                 Err(error) => tracing::warn!(%error, socket = %socket.display(), "a browser could not be taken over"),
             }
         }
-        for left in keeper::sweep(&home.runtime_dir, &home.profiles_dir) {
-            tracing::info!(path = %left.display(), "what a dead browser left was removed");
-        }
+        tokio::spawn(sweep(home));
         found
     }
 
@@ -84,6 +85,16 @@ impl Starter {
             runtime_dir: self.settings.runtime_dir.clone(),
             profiles_dir: self.settings.profiles_dir.clone(),
             grace: self.settings.grace,
+        }
+    }
+}
+
+/// Removes what dead browsers left. Again a little later, because their last processes may still be on their way out.
+async fn sweep(home: KeeperHome) {
+    for pause in SWEEPS {
+        tokio::time::sleep(pause).await;
+        for left in keeper::sweep(&home.runtime_dir, &home.profiles_dir) {
+            tracing::info!(path = %left.display(), "what a dead browser left was removed");
         }
     }
 }

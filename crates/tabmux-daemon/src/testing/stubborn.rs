@@ -129,6 +129,10 @@ impl Browser for Stubborn {
         Ok(Arc::new(StubbornContext { inner, shared: Arc::clone(&self.shared) }))
     }
 
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+        self.fake.keep_only(contexts).await
+    }
+
     async fn gone(&self) -> String {
         self.fake.gone().await
     }
