@@ -2,7 +2,7 @@
 
 mod cookies;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -16,6 +16,9 @@ use crate::{CdpBrowser, CdpError};
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
 const POPUP_QUEUE: usize = 32;
+
+/// How many pages that are gone are remembered.
+const MAX_GONE: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct CdpContext {
@@ -44,6 +47,8 @@ pub(crate) enum Unit {
 struct Inner {
     /// By target id; `None` once the context is closed, so that no page can open in it any more.
     pages: Option<HashMap<String, Arc<CdpPage>>>,
+    /// Pages that are gone, newest last: the browser's list still names them for a moment.
+    gone: VecDeque<String>,
     popups: mpsc::Sender<Popup>,
     unheard: Option<mpsc::Receiver<Popup>>,
 }
@@ -51,7 +56,7 @@ struct Inner {
 impl CdpContext {
     pub(crate) fn new(id: String, unit: Unit, look: Look, connection: Connection, browser: Weak<CdpBrowser>) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
-        let inner = Inner { pages: Some(HashMap::new()), popups, unheard: Some(unheard) };
+        let inner = Inner { pages: Some(HashMap::new()), gone: VecDeque::new(), popups, unheard: Some(unheard) };
         Self { handle: Handle(id), unit, browser, look, connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
     }
 
@@ -93,7 +98,7 @@ impl CdpContext {
             let id = &record.handle.0;
             let own = |info: &&TargetInfo| self.unit == Unit::Tabs || info.browser_context_id.as_ref() == Some(&self.handle.0);
             let living = targets.iter().find(|info| info.target_id == *id && own(info));
-            let Some(info) = living else { continue };
+            let Some(info) = living.filter(|_| !self.inner().gone.contains(id)) else { continue };
             let page = match self.page(id) {
                 // Closed by us, and not yet gone from the browser's list.
                 Some(page) if page.state().is_gone() => continue,
@@ -148,8 +153,14 @@ impl CdpContext {
     }
 
     pub(crate) fn closed_target(&self, target: &str) {
-        let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
+        let mut inner = self.inner();
+        let page = inner.pages.as_mut().and_then(|pages| pages.remove(target));
         if let Some(page) = page {
+            if inner.gone.len() == MAX_GONE {
+                inner.gone.pop_front();
+            }
+            inner.gone.push_back(target.to_owned());
+            drop(inner);
             page.state().end(DriverError::PageGone, Some(PageEvent::Closed));
         }
     }

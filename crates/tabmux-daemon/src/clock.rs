@@ -1,32 +1,45 @@
 //! Time as the registry wants it: milliseconds on tokio's clock, which never jumps, stands still while the
 //! machine sleeps, and can be paused in tests.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use tabmux_core::Millis;
 use tokio::time::{Duration, Instant};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Clock {
     began: Instant,
+    /// What the wall's clock showed when this one began. Measured again only when the two have parted (the machine slept, or
+    /// somebody set the wall's): else a moment long past would be told a millisecond differently each time.
+    began_unix_ms: AtomicI64,
 }
+
+/// How far the clocks may part unnoticed.
+const APART_MS: u64 = 1000;
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self { began: Instant::now() }
+        Self { began: Instant::now(), began_unix_ms: AtomicI64::new(unix_ms()) }
     }
 
-    pub(crate) fn now(self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn moment(self) -> Moment {
-        Moment { millis: self.now(), unix_ms: unix_ms() }
+    pub(crate) fn moment(&self) -> Moment {
+        let millis = self.now();
+        let passed = i64::try_from(millis.0).unwrap_or(i64::MAX);
+        let (kept, measured) = (self.began_unix_ms.load(Ordering::Relaxed), unix_ms().saturating_sub(passed));
+        let began = if kept.abs_diff(measured) > APART_MS { measured } else { kept };
+        self.began_unix_ms.store(began, Ordering::Relaxed);
+        Moment { millis, unix_ms: began.saturating_add(passed) }
     }
 
-    pub(crate) fn instant(self, at: Millis) -> Instant {
+    pub(crate) fn instant(&self, at: Millis) -> Instant {
         self.began + Duration::from_millis(at.0)
     }
 
-    pub(crate) fn uptime(self) -> Duration {
+    pub(crate) fn uptime(&self) -> Duration {
         self.began.elapsed()
     }
 }
@@ -54,4 +67,20 @@ pub(crate) fn unix_ms() -> i64 {
 /// ISO 8601 (S3.28).
 pub(crate) fn iso(unix_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(unix_ms).map(|time| time.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_past_moment_is_told_alike_until_the_clocks_part() {
+        let clock = Clock::start();
+        let told = || clock.moment().iso_at(Millis(7));
+        let first = told();
+        assert!((0..200).all(|_| told() == first));
+        // As if the machine had slept: the wall's clock went on without this one.
+        clock.began_unix_ms.fetch_sub(60_000, Ordering::Relaxed);
+        assert_eq!(&told()[..16], &first[..16], "measured again");
+    }
 }
