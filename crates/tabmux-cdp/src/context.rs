@@ -103,11 +103,19 @@ impl CdpContext {
                 // Closed by us, and not yet gone from the browser's list.
                 Some(page) if page.state().is_gone() => continue,
                 Some(page) => page,
-                None => {
-                    let page = CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await?;
-                    self.keep(id, &page)?;
-                    page
-                }
+                None => match CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await {
+                    Ok(page) => {
+                        self.keep(id, &page)?;
+                        page
+                    }
+                    Err(gone @ DriverError::BrowserGone(_)) => return Err(gone),
+                    // One that a dialog or a busy script keeps from answering is given up, so that the others are not.
+                    Err(error) => {
+                        tracing::warn!(%error, target = id, "a page does not answer after the restart and is closed");
+                        drop(self.connection.call_in(None, &target::CloseTarget { target_id: id.clone() }, HOUSEKEEPING).await);
+                        continue;
+                    }
+                },
             };
             found.push((record.handle.clone(), page));
         }
