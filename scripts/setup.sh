@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the Makefile's targets need and this machine lacks; does nothing on repeat.
 #   browser   a Chromium, from Debian's packages, when there is none and we may (root and apt-get)
+#   browsers  both kinds that the tests drive: the full Chromium and chromium-headless-shell
 #   display   Xvfb, from Debian's packages, for tests of a visible browser
 #   tools     cargo-nextest and cargo-deny
 #   clients   the real MCP clients and the conformance suite, into target/clients
@@ -25,6 +26,11 @@ browser() {
   else
     say "no browser here, and only root may install one: sudo apt-get install chromium chromium-headless-shell"
   fi
+}
+
+browsers() {
+  if has chromium && has chromium-headless-shell; then return; fi
+  if may_apt; then apt_install chromium chromium-headless-shell; else say "the tests need both: sudo apt-get install chromium chromium-headless-shell"; exit 1; fi
 }
 
 display() {
@@ -74,7 +80,7 @@ clients() {
 
 for part in "$@"; do
   case "$part" in
-    browser | display | tools | clients) "$part" ;;
-    *) say "what is '$part'? One of: browser, display, tools, clients"; exit 2 ;;
+    browser | browsers | display | tools | clients) "$part" ;;
+    *) say "what is '$part'? One of: browser, browsers, display, tools, clients"; exit 2 ;;
   esac
 done
