@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result};
+use tabmux_driver::{
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result,
+};
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
@@ -76,6 +78,16 @@ impl CdpBrowser {
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
         context
+    }
+
+    /// The context with what it is to begin with; closed again where that fails.
+    async fn furnished(&self, context: Arc<CdpContext>, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
+        let Some(state) = &spec.state else { return Ok(context) };
+        if let Err(error) = context.restore(state).await {
+            context.close().await?;
+            return Err(error);
+        }
+        Ok(context)
     }
 
     fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
@@ -199,9 +211,9 @@ impl Browser for CdpBrowser {
         match spec.isolation {
             Isolation::Context | Isolation::Browser => {
                 let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
-                Ok(self.remember(&made.browser_context_id, Unit::Context, Look::of(spec)))
+                self.furnished(self.remember(&made.browser_context_id, Unit::Context, Look::of(spec)), spec).await
             }
-            Isolation::Tab => Ok(self.remember(&self.name_of_tabs()?, Unit::Tabs, Look::of(spec))),
+            Isolation::Tab => self.furnished(self.remember(&self.name_of_tabs()?, Unit::Tabs, Look::of(spec)), spec).await,
             Isolation::Window => {
                 let text = "A window of its own in a shared profile is not built yet; use context, tab or browser.";
                 Err(DriverError::Unsupported(text.into()))

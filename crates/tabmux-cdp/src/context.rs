@@ -1,6 +1,7 @@
 //! One isolated world of Chromium: a browser context, the pages that were opened in it, and those they opened.
 
 mod cookies;
+mod restore;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -122,6 +123,17 @@ impl CdpContext {
         Ok(found)
     }
 
+    /// A blank target of this context. Whoever makes one holds `making`.
+    async fn make_target(&self) -> Result<String> {
+        let create = target::CreateTarget {
+            url: "about:blank".into(),
+            browser_context_id: self.browser_context(),
+            background: Some(true),
+            ..target::CreateTarget::default()
+        };
+        Ok(self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id)
+    }
+
     /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
     pub(crate) fn arrived(self: &Arc<Self>, info: TargetInfo) {
         if self.page(&info.target_id).is_some() {
@@ -138,7 +150,7 @@ impl CdpContext {
     /// A page that nobody here asked for was opened by a page of this context: it joins it.
     async fn welcome(&self, info: &TargetInfo) -> Result<()> {
         let _making = self.making.lock().await;
-        if self.is_closed() || self.page(&info.target_id).is_some() {
+        if self.is_closed() || self.page(&info.target_id).is_some() || self.inner().gone.contains(&info.target_id) {
             return Ok(());
         }
         let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), self.look).await?;
@@ -164,10 +176,7 @@ impl CdpContext {
         let mut inner = self.inner();
         let page = inner.pages.as_mut().and_then(|pages| pages.remove(target));
         if let Some(page) = page {
-            if inner.gone.len() == MAX_GONE {
-                inner.gone.pop_front();
-            }
-            inner.gone.push_back(target.to_owned());
+            inner.forget(target);
             drop(inner);
             page.state().end(DriverError::PageGone, Some(PageEvent::Closed));
         }
@@ -192,13 +201,7 @@ impl Context for CdpContext {
         if self.is_closed() {
             return Err(closed());
         }
-        let create = target::CreateTarget {
-            url: "about:blank".into(),
-            browser_context_id: self.browser_context(),
-            background: Some(true),
-            ..target::CreateTarget::default()
-        };
-        let id = self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id;
+        let id = self.make_target().await?;
         let page = CdpPage::attach(&self.connection, &id, "about:blank".into(), self.look).await?;
         if let Err(closed) = self.keep(&id, &page) {
             page.close().await?;
@@ -249,6 +252,15 @@ impl Context for CdpContext {
         let (sender, receiver) = mpsc::channel(POPUP_QUEUE);
         inner.popups = sender;
         receiver
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, target: &str) {
+        if self.gone.len() == MAX_GONE {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(target.to_owned());
     }
 }
 

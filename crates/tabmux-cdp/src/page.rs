@@ -5,7 +5,10 @@ mod evaluate;
 mod navigate;
 mod shot;
 mod state;
+mod storage;
 mod traffic;
+mod wait;
+mod world;
 
 use std::sync::Arc;
 
@@ -13,8 +16,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Certificates, ContextSpec, Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation, Page,
-    PageEvent, Request, Result, Shot,
+    Awaited, Certificates, ContextSpec, Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation,
+    Page, PageEvent, Request, Result, Shot, StorageArea, StorageItem,
 };
 use tokio::sync::mpsc;
 
@@ -185,6 +188,26 @@ impl Page for CdpPage {
             Value::String(text) => Ok(text),
             other => Ok(other.to_string()),
         }
+    }
+
+    async fn wait_for(&self, awaited: &Awaited) -> Result<()> {
+        self.state.usable()?;
+        self.wait(awaited).await
+    }
+
+    async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {
+        self.state.usable()?;
+        self.read_storage(area).await
+    }
+
+    async fn set_storage(&self, area: StorageArea, items: &[(String, Option<String>)]) -> Result<()> {
+        self.state.usable()?;
+        self.put_storage(area, items).await
+    }
+
+    async fn clear_storage(&self, area: StorageArea) -> Result<()> {
+        self.state.usable()?;
+        self.empty_storage(area).await
     }
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {

@@ -12,6 +12,7 @@ pub mod rundir;
 mod session;
 pub mod settings;
 mod socket;
+pub mod storage_state;
 mod store;
 #[cfg(test)]
 mod testing;

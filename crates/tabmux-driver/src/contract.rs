@@ -4,6 +4,9 @@
 //! `site` is the base of a web site, `http://host:port`, on which every path answers at once with a page whose cookies can be
 //! set and whose title is the value of `?title=`. The fake browser needs no server for it.
 
+mod storage;
+mod wait;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +17,9 @@ use crate::{
     Area, Browser, Context, ContextSpec, Cookie, Dialog, DialogAnswer, DriverError, ImageFormat, Navigation, Orientation, Page, PageEvent,
     PageRecord, Shot,
 };
+
+pub use storage::*;
+pub use wait::*;
 
 /// How long any step may take. Generous, because it only matters when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,6 +55,11 @@ macro_rules! contract_tests {
             cookies_are_set_listed_and_forgotten_per_context
             a_page_can_be_pictured_and_printed
             what_a_page_asked_the_network_for_is_listed
+            waiting_ends_when_the_page_shows_it
+            waiting_goes_on_in_the_next_document
+            waiting_ends_with_its_page_and_is_given_up_without_a_trace
+            storage_is_kept_per_origin_and_context
+            a_context_begins_with_the_state_it_is_given
         );
     };
     ($start:expr; $($rule:ident)+) => {

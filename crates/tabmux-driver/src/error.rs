@@ -22,6 +22,10 @@ pub enum DriverError {
     ElementNotFound(String),
     #[error("The browser does not take the cookie {0:?}.")]
     CookieRefused(String),
+    #[error("The page's storage cannot be used: {0}.")]
+    StorageRefused(String),
+    #[error("{0:?} is no CSS selector.")]
+    BadSelector(String),
     #[error("{0}")]
     Unsupported(String),
 }
@@ -38,6 +42,12 @@ impl From<DriverError> for Fault {
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
             DriverError::ElementNotFound(_) => (Code::ElementNotFound, "Look at the page again, then give another selector."),
             DriverError::CookieRefused(_) => (Code::BadArgument, "Give it a name, a value and a domain that fit together."),
+            DriverError::StorageRefused(_) => {
+                (Code::BadArgument, "Only http and https pages have one, of 5 MB: navigate to one, or set less.")
+            }
+            DriverError::BadSelector(_) => {
+                (Code::BadArgument, "Write it as for document.querySelector, for example \"#id\" or \"button.primary\".")
+            }
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
         Self::new(code, sentence(error.to_string()), hint)

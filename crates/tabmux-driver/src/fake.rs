@@ -18,6 +18,7 @@
 //! | `panic("text")` | panics inside the driver, to prove that a panic ends one call only |
 //! | `count()` | 1, 2, 3 … per page, also after a navigation: proves order |
 //! | `log("text")`, `error("text")`, also `console.log`, `console.error` | null; writes to the page's log |
+//! | `document.body.append("text")` | null; the page shows that text too, until it is navigated |
 //! | `alert("text")`, `confirm("text")`, `prompt("text")` | waits for the answer: null; true or false; the text or null |
 //! | `crash()` | the page is crashed until it is navigated |
 //! | `window.open("url")` | null; the context has another page |
@@ -29,6 +30,7 @@ mod cookies;
 mod history;
 mod page;
 mod script;
+mod storage;
 mod visit;
 
 use std::collections::HashMap;
@@ -115,10 +117,13 @@ impl Browser for FakeBrowser {
         if *self.ended.borrow() {
             return Err(DriverError::BrowserGone(DEATH.into()));
         }
-        let cookies = match spec.isolation {
+        let cookies: Arc<CookieJar> = match spec.isolation {
             Isolation::Context | Isolation::Browser => Arc::default(),
             Isolation::Window | Isolation::Tab => Arc::clone(&self.profile),
         };
+        if let Some(state) = &spec.state {
+            cookies.restore(state)?;
+        }
         Ok(self.remember(mint("fake-ctx")?, cookies, &[]))
     }
 

@@ -7,7 +7,9 @@ mod error;
 pub mod fake;
 mod log;
 mod see;
+mod storage;
 mod traffic;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +22,9 @@ pub use cookie::Cookie;
 pub use error::DriverError;
 pub use log::PageLog;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
+pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
 pub use traffic::{Request, Traffic};
+pub use wait::{Awaited, UrlPattern};
 
 pub type Result<T> = std::result::Result<T, DriverError>;
 
@@ -40,13 +44,15 @@ pub enum Isolation {
 }
 
 /// How a context is to be made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContextSpec {
     pub isolation: Isolation,
     pub headless: Option<bool>,
     /// Width and height of what its pages see, where it is not the browser's own.
     pub viewport: Option<(u32, u32)>,
     pub certificates: Certificates,
+    /// Cookies and storage it begins with.
+    pub state: Option<Arc<StorageState>>,
 }
 
 /// What a context thinks of certificates it cannot verify.
@@ -146,6 +152,18 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// The page's visible text.
     async fn text(&self) -> Result<String>;
+
+    /// Comes when the page is as awaited, in this document or a later one.
+    async fn wait_for(&self, awaited: &Awaited) -> Result<()>;
+
+    /// What the page's origin keeps.
+    async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>>;
+
+    /// Sets items, and removes those without a value. Nothing is promised of the others when one is refused.
+    async fn set_storage(&self, area: StorageArea, items: &[(String, Option<String>)]) -> Result<()>;
+
+    /// Forgets everything the page's origin keeps there.
+    async fn clear_storage(&self, area: StorageArea) -> Result<()>;
 
     /// Answers the open dialog. Never waits for a running script.
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog>;

@@ -18,3 +18,5 @@ pub(crate) mod screenshot;
 pub(crate) mod select_page;
 pub(crate) mod set_current_session;
 pub(crate) mod start_browser;
+pub(crate) mod storage;
+pub(crate) mod wait_for;

@@ -245,12 +245,14 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Wait for a text, or for what the flags say (not in this version yet)
+    /// Wait for a text, or for what the flags say
     Wait {
         text: Option<String>,
-        #[arg(long)]
+        /// Until an element that matches can be seen
+        #[arg(long, value_name = "CSS")]
         selector: Option<String>,
-        #[arg(long)]
+        /// Until the address has this part, or fits this glob
+        #[arg(long, value_name = "PART")]
         url: Option<String>,
         /// Until this text or element is gone
         #[arg(long)]

@@ -12,7 +12,7 @@ impl CdpPage {
     pub(super) async fn run(&self, script: &str) -> Result<Value> {
         let reply = self.evaluate_once(script).await?;
         let again = match &reply.exception_details {
-            None if reply.result.kind == "function" => Some(format!("({script}\n)()")),
+            None if reply.result.kind == "function" => return self.call_function(script, reply).await,
             None => None,
             Some(details) => reshaped(script, details),
         };
@@ -20,6 +20,13 @@ impl CdpPage {
             Some(script) => value(self.evaluate_once(&script).await?),
             None => value(reply),
         }
+    }
+
+    /// A script that is a function was meant to be called; one that only ends with one (`a = b; c = () => 1`) was not.
+    async fn call_function(&self, script: &str, function: EvaluateReply) -> Result<Value> {
+        let called = self.evaluate_once(&format!("({script}\n)()")).await?;
+        let refused = called.exception_details.as_ref().is_some_and(|details| details.stack_trace.is_none());
+        value(if refused { function } else { called })
     }
 
     async fn evaluate_once(&self, script: &str) -> Result<EvaluateReply> {

@@ -33,7 +33,7 @@ impl CdpPage {
         // Without a loader it was a move within the document, which is over.
         let Some(loader) = reply.loader_id else { return Ok(()) };
         self.committed(&mut progress, &loader).await?;
-        self.wait_for(&mut progress, |now| now.loaded).await
+        self.reached(&mut progress, |now| now.loaded).await
     }
 
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
@@ -57,7 +57,7 @@ impl CdpPage {
         if before.loader == loader {
             return Ok(());
         }
-        self.wait_for(progress, |now| now.commits > before.commits).await
+        self.reached(progress, |now| now.commits > before.commits).await
     }
 
     async fn step(&self, by: i64) -> Result<()> {
@@ -75,14 +75,14 @@ impl CdpPage {
 
     /// Another document came and loaded, or the page moved within its document.
     async fn settle(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) -> Result<()> {
-        self.wait_for(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.loaded)).await?;
+        self.reached(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.loaded)).await?;
         if progress.borrow().unreachable {
             return Err(DriverError::NavigationFailed(format!("{} could not be reached", self.state.url())));
         }
         Ok(())
     }
 
-    async fn wait_for(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
+    pub(super) async fn reached(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
         let now = progress.wait_for(|now| done(now) || matches!(now.life, Life::Gone(_))).await;
         match now.as_deref().map(|now| &now.life) {
             Ok(Life::Gone(why)) => Err(why.clone()),

@@ -97,6 +97,9 @@ impl PageState {
         if !url.is_empty() && inner.url != url {
             inner.url = url.to_owned();
             inner.title = String::new();
+            drop(inner);
+            // Whoever waits for an address looks again.
+            self.progress.send_modify(|_| ());
         }
     }
 
@@ -263,7 +266,7 @@ impl PageState {
     }
 
     fn moved_within(&self, params: &RawValue) {
-        let Some(event) = read::<page::NavigatedWithinDocument>(params) else { return };
+        let Some(event) = read::<page::NavigatedWithinDocument>(params).filter(|event| event.frame_id == self.main_frame) else { return };
         self.inner().url = event.url;
         self.progress.send_modify(|progress| progress.moves += 1);
     }

@@ -34,6 +34,7 @@ async fn scripts_of_every_shape_give_their_value() {
         ("() => 7", json!(7)),
         ("async () => { return 8 }", json!(8)),
         ("function named() { return 9 }", json!(null)),
+        ("window.f = 1; window.g = () => 2", json!({})),
         ("await Promise.resolve(10)", json!(10)),
         ("const r = await Promise.resolve(11); return r", json!(11)),
         ("Promise.resolve({ a: [1, null] })", json!({ "a": [1, null] })),

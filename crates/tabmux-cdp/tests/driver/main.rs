@@ -3,3 +3,4 @@
 mod chromium;
 mod contract;
 mod support;
+mod wait;

@@ -7,7 +7,11 @@ use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::{Places, Want};
 use tabmux_cdp::keeper::KeeperHome;
 use tabmux_cdp::launch::{Launch, Mode};
+use tabmux_cdp::protocol::page::CreateIsolatedWorld;
+use tabmux_cdp::protocol::runtime::Evaluate;
 use tabmux_cdp::protocol::system_info::GetProcessInfo;
+use tabmux_cdp::protocol::target::AttachToTarget;
+use tabmux_driver::Page;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -77,4 +81,16 @@ pub(crate) async fn kill_renderers(browser: &CdpBrowser) {
     for process in known.process_info.iter().filter(|process| process.kind == "renderer") {
         kill(u32::try_from(process.id).expect("a pid"));
     }
+}
+
+/// Runs an expression where our own scripts run in the page, over an attachment of the test's own.
+pub(crate) async fn in_our_world(browser: &CdpBrowser, page: &Arc<dyn Page>, expression: &str) -> serde_json::Value {
+    let (connection, target) = (browser.connection(), page.handle().0.clone());
+    let attach = AttachToTarget { target_id: target.clone(), flatten: Some(true) };
+    let session = connection.call(None, &attach).await.expect("our own page").session_id;
+    let world = CreateIsolatedWorld { frame_id: target, world_name: Some("tabmux".into()), ..CreateIsolatedWorld::default() };
+    let context_id = Some(connection.call(Some(&session), &world).await.expect("a page has worlds").execution_context_id);
+    let evaluate = Evaluate { expression: expression.into(), context_id, return_by_value: Some(true), ..Evaluate::default() };
+    let reply = connection.call(Some(&session), &evaluate).await.expect("it runs");
+    reply.result.value.unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
 use crate::session::SessionHandle;
+use crate::storage_state;
 
 impl Hub {
     /// Reserves a seat and starts the session's task; the context is made when the first call needs it.
@@ -83,8 +84,8 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
                     Fault::new(Code::BadArgument, format!("--isolation {value} is none there is."), "Use context, window, tab or browser.")
                 })?);
             }
-            // How its pages are shown, not which session it is: `of_flags`.
-            "viewportSize" | "ignoreHttpsErrors" => {}
+            // How its world is made, not which session it is: `of_flags`.
+            "viewportSize" | "ignoreHttpsErrors" | "storageState" => {}
             "from" => open.from = open.from.or_else(|| value.as_str().map(str::to_owned)),
             other => {
                 let message = format!("This version cannot do what the flag for '{other}' of this `tabmux mcp` asks for.");
@@ -99,7 +100,7 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
     Ok(open)
 }
 
-/// What the peer's flags say of how its pages are shown.
+/// What the peer's flags say of how a session's world is made.
 fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     let ignored = defaults.get("ignoreHttpsErrors").and_then(Value::as_bool).unwrap_or_default();
     let viewport = defaults.get("viewportSize").map(|size| {
@@ -112,7 +113,10 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
         })
     });
     let certificates = if ignored { Certificates::Ignored } else { Certificates::Checked };
-    Ok(ContextSpec { viewport: viewport.transpose()?, certificates, ..ContextSpec::default() })
+    let state = defaults.get("storageState").map(storage_state::parse).transpose().map_err(|why| {
+        Fault::new(Code::BadArgument, format!("The storage state of this `tabmux mcp` cannot be used: {why}."), "Correct the file.")
+    })?;
+    Ok(ContextSpec { viewport: viewport.transpose()?, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
 }
 
 fn mint() -> Minted {

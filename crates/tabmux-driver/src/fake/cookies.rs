@@ -1,13 +1,17 @@
-//! The fake browser's cookies. Sites, paths and ages are kept but not looked at: every page of a context sees all of them.
+//! What the fake browser keeps for a context or a profile: cookies, and what origins store. Of cookies, sites, paths and ages are kept but not looked at: every page of a context sees all of them.
 
 use std::sync::Mutex;
 
 use super::locked;
-use crate::{Cookie, DriverError, Result};
+use super::storage::Storage;
+use crate::{Cookie, DriverError, Result, StorageState};
 
 /// Cookies in the order they were set.
 #[derive(Debug, Default)]
-pub(super) struct CookieJar(Mutex<Vec<Cookie>>);
+pub(super) struct CookieJar {
+    cookies: Mutex<Vec<Cookie>>,
+    pub(super) storage: Storage,
+}
 
 impl CookieJar {
     /// Like Chromium, per site: more than this and the oldest goes.
@@ -16,7 +20,7 @@ impl CookieJar {
 
     /// As `document.cookie` gives them.
     pub(super) fn text(&self) -> String {
-        locked(&self.0)
+        locked(&self.cookies)
             .iter()
             .filter(|cookie| !cookie.http_only)
             .map(|cookie| format!("{}={}", cookie.name, cookie.value))
@@ -25,7 +29,7 @@ impl CookieJar {
     }
 
     pub(super) fn all(&self) -> Vec<Cookie> {
-        locked(&self.0).clone()
+        locked(&self.cookies).clone()
     }
 
     /// Takes `k=v; attributes…`. A cookie that is too big is dropped without a word, as browsers do.
@@ -47,12 +51,20 @@ impl CookieJar {
         Ok(())
     }
 
+    pub(super) fn restore(&self, state: &StorageState) -> Result<()> {
+        state.cookies.iter().try_for_each(|cookie| self.take(cookie))?;
+        state.origins.iter().try_for_each(|kept| {
+            let items: Vec<_> = kept.local_storage.iter().map(|item| (item.name.clone(), Some(item.value.clone()))).collect();
+            self.storage.set(&kept.origin, &items)
+        })
+    }
+
     pub(super) fn clear(&self) {
-        locked(&self.0).clear();
+        locked(&self.cookies).clear();
     }
 
     fn put(&self, cookie: Cookie) {
-        let mut cookies = locked(&self.0);
+        let mut cookies = locked(&self.cookies);
         match cookies.iter_mut().find(|known| known.name == cookie.name) {
             Some(known) => *known = cookie,
             None => cookies.push(cookie),

@@ -10,11 +10,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::cookies::CookieJar;
 use super::history::History;
 use super::script::Script;
+use super::storage::Storage;
 use super::visit::{self, Visit};
 use super::{FakeContext, locked};
 use crate::{
-    Area, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page, PageEvent, PageLog,
-    PageRecord, Request, Result, Shot, Traffic,
+    Area, Awaited, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page, PageEvent,
+    PageLog, PageRecord, Request, Result, Shot, StorageArea, StorageItem, Traffic,
 };
 
 /// One white dot, as PNG and as JPEG: a fake page has nothing to see.
@@ -32,6 +33,8 @@ pub(super) struct FakePage {
     handle: Handle,
     context: Weak<FakeContext>,
     cookies: Arc<CookieJar>,
+    session_storage: Storage,
+    /// Also says, without another value, that the document changed.
     life: watch::Sender<Life>,
     state: Mutex<State>,
 }
@@ -51,6 +54,8 @@ struct State {
     history: History,
     documents: u64,
     count: u64,
+    /// What scripts added to the document.
+    added: String,
     log: PageLog,
     traffic: Traffic,
     dialog: Option<OpenDialog>,
@@ -79,13 +84,21 @@ impl FakePage {
             history: History::starting_at(url),
             documents: 0,
             count: 0,
+            added: String::new(),
             log: PageLog::default(),
             traffic: Traffic::default(),
             dialog: None,
             events: Some(events),
             unheard: Some(unheard),
         };
-        Arc::new(Self { handle, context, cookies, life: watch::Sender::new(Life::Document(0)), state: Mutex::new(state) })
+        Arc::new(Self {
+            handle,
+            context,
+            cookies,
+            session_storage: Storage::default(),
+            life: watch::Sender::new(Life::Document(0)),
+            state: Mutex::new(state),
+        })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -175,6 +188,10 @@ impl FakePage {
             Script::Panic(text) => panic!("{text}"),
             Script::Count => return Ok(locked(&self.state).counted().into()),
             Script::Log { level, text } => locked(&self.state).log.push(level, &text),
+            Script::Append(text) => {
+                locked(&self.state).added.push_str(&text);
+                self.life.send_modify(|_| ());
+            }
             Script::Ask { kind, text } => return self.ask(kind, text).await,
             Script::Crash => {
                 self.crash();
@@ -195,6 +212,26 @@ impl FakePage {
             }
         }
         Ok(Value::Null)
+    }
+
+    fn shown(&self) -> String {
+        format!("The fake page at {}. {}", self.url(), locked(&self.state).added).trim_end().to_owned()
+    }
+
+    /// A fake page has a text and an address, and no elements.
+    fn is_as(&self, awaited: &Awaited) -> bool {
+        let shows = |text: &String| self.shown().to_lowercase().contains(&text.to_lowercase());
+        awaited.selector.is_none()
+            && awaited.text.as_ref().is_none_or(shows)
+            && awaited.gone.as_ref().is_none_or(|text| !shows(text))
+            && awaited.url.as_ref().is_none_or(|url| url.matches(&self.url()))
+    }
+
+    fn kept(&self, area: StorageArea) -> &Storage {
+        match area {
+            StorageArea::Local => &self.cookies.storage,
+            StorageArea::Session => &self.session_storage,
+        }
     }
 
     async fn ask(&self, kind: &str, text: String) -> Result<Value> {
@@ -244,6 +281,7 @@ impl Page for FakePage {
         }
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
+        state.added.clear();
         state.documents += 1;
         let key = state.documents.to_string();
         let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
@@ -266,7 +304,36 @@ impl Page for FakePage {
     async fn text(&self) -> Result<String> {
         self.document()?;
         self.not_frozen()?;
-        Ok(format!("The fake page at {}.", self.url()))
+        Ok(self.shown())
+    }
+
+    async fn wait_for(&self, awaited: &Awaited) -> Result<()> {
+        let mut life = self.life.subscribe();
+        loop {
+            life.borrow_and_update();
+            self.document()?;
+            self.not_frozen()?;
+            if self.is_as(awaited) {
+                return Ok(());
+            }
+            // An error means that the sender is gone, and with it the page.
+            life.changed().await.map_err(|_| DriverError::PageGone)?;
+        }
+    }
+
+    async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {
+        self.document()?;
+        self.kept(area).items(&self.url())
+    }
+
+    async fn set_storage(&self, area: StorageArea, items: &[(String, Option<String>)]) -> Result<()> {
+        self.document()?;
+        self.kept(area).set(&self.url(), items)
+    }
+
+    async fn clear_storage(&self, area: StorageArea) -> Result<()> {
+        self.document()?;
+        self.kept(area).clear(&self.url())
     }
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {

@@ -25,6 +25,7 @@ pub(super) enum Script {
     Panic(String),
     Count,
     Log { level: &'static str, text: String },
+    Append(String),
     Ask { kind: &'static str, text: String },
     Open { url: String },
     Crash,
@@ -82,6 +83,7 @@ impl Script {
             "panic" => Self::Panic(text),
             "log" | "console.log" => Self::Log { level: "log", text },
             "error" | "console.error" => Self::Log { level: "error", text },
+            "document.body.append" => Self::Append(text),
             "alert" => Self::Ask { kind: "alert", text },
             "confirm" => Self::Ask { kind: "confirm", text },
             "prompt" => Self::Ask { kind: "prompt", text },
@@ -116,7 +118,8 @@ fn not_understood(source: &str) -> DriverError {
     let start: String = source.chars().take(80).collect();
     DriverError::ScriptFailed(format!(
         "the fake browser does not understand {start:?}. It knows JSON, location.href, document.title, document.cookie, sleep(MS), \
-         hang(), throw(TEXT), panic(TEXT), count(), log(TEXT), error(TEXT), alert(TEXT), confirm(TEXT), prompt(TEXT), crash(), \
+         hang(), throw(TEXT), panic(TEXT), count(), log(TEXT), error(TEXT), document.body.append(TEXT), alert(TEXT), \
+         confirm(TEXT), prompt(TEXT), crash(), \
          window.open(URL), window.close(), endBrowser() and TEXT.repeat(N)."
     ))
 }
@@ -149,6 +152,7 @@ mod tests {
             ("count()", Script::Count),
             ("console.log(\"a\")", Script::Log { level: "log", text: "a".into() }),
             ("error(\"a\")", Script::Log { level: "error", text: "a".into() }),
+            ("document.body.append('a')", Script::Append("a".into())),
             ("alert(\"a)\")", Script::Ask { kind: "alert", text: "a)".into() }),
             ("confirm(\"a\")", Script::Ask { kind: "confirm", text: "a".into() }),
             ("prompt(\"a\")", Script::Ask { kind: "prompt", text: "a".into() }),

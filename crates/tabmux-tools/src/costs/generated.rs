@@ -16,7 +16,9 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("console", 79),
     ("network", 122),
     ("evaluate", 99),
+    ("wait_for", 141),
     ("handle_dialog", 111),
     ("cookies", 158),
+    ("storage", 150),
     ("pdf", 113),
 ];

@@ -13,7 +13,7 @@ use crate::output::{self, Form};
 use crate::settings::Config;
 
 /// Tools that the contract names and a later version has. One that is in the table by now is called.
-const LATER: [&str; 19] = [
+const LATER: [&str; 17] = [
     "start_app_session",
     "start_session",
     "snapshot",
@@ -28,9 +28,7 @@ const LATER: [&str; 19] = [
     "drag",
     "scroll",
     "upload_file",
-    "wait_for",
     "execute_sequence",
-    "storage",
     "emulate",
     "downloads",
 ];

@@ -7,6 +7,7 @@ pub mod http;
 pub mod lab;
 pub mod mcp;
 pub mod process;
+pub mod site;
 pub mod socket;
 pub mod wait;
 

@@ -1,8 +1,10 @@
 //! What becomes of sessions when the browser ends, and of the pages that pages open.
 
 use serde_json::json;
+use std::sync::Arc;
 use tabmux_core::{Code, Identity, Link};
-use tabmux_driver::{Certificates, ContextSpec, Isolation};
+
+use tabmux_driver::{Certificates, ContextSpec, Isolation, StorageState};
 
 use crate::hub::Profile;
 use crate::settings::BrowserChoice;
@@ -116,12 +118,17 @@ async fn a_browser_that_is_not_there_takes_no_seat_and_says_what_to_do() {
 #[tokio::test]
 async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     let (house, browser) = House::stubborn();
-    let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true});
+    let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true, "storageState": {}});
     let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
     let flagged = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
     flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "tab"})).await;
-    let spec =
-        ContextSpec { isolation: Isolation::Tab, headless: Some(false), viewport: Some((640, 400)), certificates: Certificates::Ignored };
+    let spec = ContextSpec {
+        isolation: Isolation::Tab,
+        headless: Some(false),
+        viewport: Some((640, 400)),
+        certificates: Certificates::Ignored,
+        state: Some(Arc::new(StorageState::default())),
+    };
     house.agent("b").ok("start_browser", json!({})).await;
     assert_eq!(browser.specs(), [spec, ContextSpec::default()]);
     browser.adopts(&[Mood::Fail]);

@@ -1,0 +1,78 @@
+//! Gives a new context the cookies and storage it is to begin with. Storage belongs to origins, so a page goes to each of
+//! them; what it asks for is answered here, and nothing reaches the network.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, OriginStorage, Page, Result, StorageArea, StorageState};
+
+use super::CdpContext;
+use crate::CdpError;
+use crate::connection::{Connection, Listener};
+use crate::event::read;
+use crate::page::{CdpPage, Look};
+use crate::protocol::{Event, fetch};
+
+impl CdpContext {
+    pub(crate) async fn restore(&self, state: &StorageState) -> Result<()> {
+        if !state.cookies.is_empty() {
+            self.put_cookies(&state.cookies).await?;
+        }
+        let origins: Vec<_> = state.origins.iter().filter(|kept| !kept.local_storage.is_empty()).collect();
+        if origins.is_empty() {
+            return Ok(());
+        }
+        let _making = self.making.lock().await;
+        let target = self.make_target().await?;
+        // It is gone before anybody may take it for a page of the context.
+        self.inner().forget(&target);
+        let page = CdpPage::attach(&self.connection, &target, "about:blank".into(), Look::default()).await?;
+        let filled = tokio::time::timeout(HOUSEKEEPING * 4, self.fill(&page, &origins)).await;
+        page.close().await?;
+        filled.unwrap_or_else(|_| Err(DriverError::StorageRefused("it took too long to write".into())))
+    }
+
+    async fn fill(&self, page: &Arc<CdpPage>, origins: &[&OriginStorage]) -> Result<()> {
+        let offline = Offline { page: Arc::clone(page), connection: self.connection.clone() };
+        self.connection.listen(page.session(), Arc::new(offline));
+        self.connection.call_in(Some(page.session()), &fetch::Enable::default(), HOUSEKEEPING).await?;
+        for kept in origins {
+            let items: Vec<_> = kept.local_storage.iter().map(|item| (item.name.clone(), Some(item.value.clone()))).collect();
+            page.navigate(Navigation::To(&format!("{}/", kept.origin.trim_end_matches('/')))).await?;
+            page.set_storage(StorageArea::Local, &items).await.map_err(|error| match error {
+                DriverError::StorageRefused(why) => DriverError::StorageRefused(format!("{why}, at {}", kept.origin)),
+                other => other,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Answers everything the page asks for with an empty document.
+#[derive(Debug)]
+struct Offline {
+    page: Arc<CdpPage>,
+    connection: Connection,
+}
+
+impl Listener for Offline {
+    fn event(&self, method: &str, params: &RawValue) {
+        if method != fetch::RequestPaused::METHOD {
+            return self.page.state().event(method, params);
+        }
+        let Some(paused) = read::<fetch::RequestPaused>(params) else { return };
+        let html = fetch::HeaderEntry { name: "Content-Type".into(), value: "text/html".into() };
+        let answer = fetch::FulfillRequest {
+            request_id: paused.request_id,
+            response_code: 200,
+            response_headers: Some(vec![html]),
+            ..fetch::FulfillRequest::default()
+        };
+        // Queued by now; whether it arrived shows in the navigation.
+        drop(self.connection.send(Some(self.page.session()), &answer));
+    }
+
+    fn gone(&self, why: &CdpError) {
+        self.page.state().gone(why);
+    }
+}

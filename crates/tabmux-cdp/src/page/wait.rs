@@ -1,0 +1,94 @@
+//! Waits until the page is as somebody wants it. The page itself says when (`wait.js`); a page that goes elsewhere is
+//! asked again in its next document.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use tabmux_driver::{Awaited, DriverError, Result};
+use tokio::sync::watch;
+
+use super::CdpPage;
+use super::state::{Life, Progress};
+use super::world::{Failure, World};
+
+const WAIT: &str = include_str!("wait.js");
+const STOP: &str = "function (key) { globalThis.tabmuxWaits?.get(key)?.(); }";
+
+/// What a look into one document came to.
+enum Look {
+    Seen,
+    /// The document is gone, or not there yet.
+    NoDocument,
+}
+
+impl CdpPage {
+    pub(super) async fn wait(&self, awaited: &Awaited) -> Result<()> {
+        let mut progress = self.state.watch();
+        let right_place = || awaited.url.as_ref().is_none_or(|url| url.matches(&self.state.url()));
+        loop {
+            self.until(&mut progress, |_| right_place()).await?;
+            if !awaited.needs_document() {
+                return Ok(());
+            }
+            let before = progress.borrow_and_update().commits;
+            let another_document = self.until(&mut progress, |now| now.commits > before);
+            let look = tokio::select! {
+                // A document that is kept for going back never answers.
+                another = another_document => another.map(|()| None)?,
+                look = self.look_out(awaited) => Some(look?),
+            };
+            match look {
+                Some(Look::Seen) if right_place() => return Ok(()),
+                Some(Look::Seen) | None => {}
+                Some(Look::NoDocument) => self.until(&mut progress, |now| now.commits > before).await?,
+            }
+        }
+    }
+
+    /// Unlike a navigation, waiting ends with a crash: nothing else runs in the session that could bring the page back.
+    async fn until(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
+        self.reached(progress, |now| now.life != Life::Alive || done(now)).await
+    }
+
+    async fn look_out(&self, awaited: &Awaited) -> Result<Look> {
+        let world = match self.world().await {
+            Ok(world) => world,
+            Err(Failure::Other(error)) => return Err(error.into()),
+            Err(_) => return Ok(Look::NoDocument),
+        };
+        let lookout = Lookout::new(self, world);
+        let wanted = json!({ "text": awaited.text, "selector": awaited.selector, "gone": awaited.gone });
+        let wanted = wanted.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        let wanted: serde_json::Map<String, Value> = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let seen = self.call_in_world(world, WAIT, &[wanted.into(), lookout.key.into()]).await;
+        match seen {
+            Ok(Value::String(seen)) if seen == "seen" => Ok(Look::Seen),
+            Ok(_) => Err(DriverError::BadSelector(awaited.selector.clone().unwrap_or_default())),
+            Err(Failure::NoDocument) => Ok(Look::NoDocument),
+            Err(Failure::Threw(text)) => Err(DriverError::ScriptFailed(text)),
+            Err(Failure::Other(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// One wait in the page, which ends there too when nobody waits any more.
+struct Lookout<'a> {
+    page: &'a CdpPage,
+    world: World,
+    key: u64,
+}
+
+impl<'a> Lookout<'a> {
+    fn new(page: &'a CdpPage, world: World) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { page, world, key: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Lookout<'_> {
+    fn drop(&mut self) {
+        if self.page.state.living().is_ok() {
+            self.page.tell_world(self.world, STOP, &[self.key.into()]);
+        }
+    }
+}

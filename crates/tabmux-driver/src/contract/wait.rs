@@ -1,0 +1,58 @@
+//! What waiting for a page promises.
+
+use super::*;
+use crate::{Awaited, UrlPattern};
+
+fn text(text: &str) -> Awaited {
+    Awaited { text: Some(text.to_owned()), ..Awaited::default() }
+}
+
+fn gone(text: &str) -> Awaited {
+    Awaited { gone: Some(text.to_owned()), ..Awaited::default() }
+}
+
+fn url(pattern: &str) -> Awaited {
+    Awaited { url: Some(UrlPattern(pattern.to_owned())), ..Awaited::default() }
+}
+
+pub async fn waiting_ends_when_the_page_shows_it(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    go(&page, Navigation::To(&format!("{site}/here"))).await;
+    let there = Awaited { text: Some("PAGE at".into()), gone: Some("elsewhere".into()), ..url("*/here") };
+    assert_eq!(soon(page.wait_for(&there)).await, Ok(()), "what is so already needs no waiting");
+    let late = text("late news");
+    let (waited, ()) = soon(async {
+        tokio::join!(page.wait_for(&late), async {
+            run(&page, "document.body.append(\"no \")").await;
+            run(&page, "document.body.append(\"Late news\")").await;
+        })
+    })
+    .await;
+    assert_eq!(waited, Ok(()));
+}
+
+pub async fn waiting_goes_on_in_the_next_document(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    go(&page, Navigation::To(&format!("{site}/one"))).await;
+    for awaited in [text("/two"), gone("/one"), url("/two"), Awaited { url: Some(UrlPattern("/two".into())), ..text("/two") }] {
+        go(&page, Navigation::To(&format!("{site}/one"))).await;
+        let (waited, ()) = soon(async {
+            tokio::join!(page.wait_for(&awaited), async {
+                go(&page, Navigation::To(&format!("{site}/between-one-and-the-next"))).await;
+                go(&page, Navigation::To(&format!("{site}/two"))).await;
+            })
+        })
+        .await;
+        assert_eq!(waited, Ok(()), "{awaited:?}");
+    }
+}
+
+pub async fn waiting_ends_with_its_page_and_is_given_up_without_a_trace(browser: Arc<dyn Browser>, _site: &str) {
+    let page = page(&context(&browser).await).await;
+    let never = text("never");
+    let given_up = tokio::time::timeout(Duration::from_millis(20), page.wait_for(&never)).await;
+    assert!(given_up.is_err(), "what never comes came: {given_up:?}");
+    assert_eq!(run(&page, "1").await, json!(1));
+    let (waited, closed) = soon(async { tokio::join!(page.wait_for(&never), page.close()) }).await;
+    assert_eq!((waited, closed), (Err(DriverError::PageGone), Ok(())));
+}

@@ -1,0 +1,40 @@
+//! What pages keep: the storage of one origin, and all of it in the words of Playwright's storage state, which other
+//! tools read and write too.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Cookie;
+
+/// Which of a page's two storages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StorageArea {
+    /// `localStorage`: of the origin, in the whole context.
+    #[default]
+    Local,
+    /// `sessionStorage`: of the origin, in this page.
+    Session,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageItem {
+    pub name: String,
+    pub value: String,
+}
+
+/// Cookies and storage a context begins with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StorageState {
+    #[serde(default)]
+    pub cookies: Vec<Cookie>,
+    #[serde(default)]
+    pub origins: Vec<OriginStorage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginStorage {
+    /// `https://example.com`
+    pub origin: String,
+    #[serde(default)]
+    pub local_storage: Vec<StorageItem>,
+}
