@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: memory and latency of the release build over the fake browser, against an echo through
+//! `cargo xtask bench` and `cargo xtask bench peers`. The first: memory and latency of the release build over the fake browser, against an echo through
 //! the same hops in the same run, because absolute times say more about the machine than about tabmux.
 
 mod client;
+mod document;
 pub(crate) mod echo;
 mod memory;
+mod peers;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -23,6 +25,12 @@ const BLOCK: usize = 200;
 const BLOCKS: usize = 10;
 const SHIMS: usize = 10;
 
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Bench {
+    /// tabmux beside the newest of its peers from npm, with real browsers; writes docs/benchmarks.md and its chart
+    Peers(peers::Peers),
+}
+
 /// One measured row: what, how much, the limit in words, and whether it holds.
 struct Row {
     what: String,
@@ -31,7 +39,7 @@ struct Row {
     holds: Holds,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Holds {
     Yes,
     No,
@@ -39,18 +47,34 @@ enum Holds {
     Unjudged,
 }
 
-pub(crate) fn run() -> Result<()> {
-    let status = Command::new("cargo").args(["build", "--release", "--package", "tabmux"]).current_dir(workspace::root()).status()?;
-    if !status.success() {
-        bail!("the release build failed");
+impl Holds {
+    fn when(held: bool) -> Self {
+        if held { Self::Yes } else { Self::No }
     }
+}
+
+pub(crate) fn run(bench: Option<&Bench>) -> Result<()> {
+    match bench {
+        Some(Bench::Peers(options)) => peers::run(options),
+        None => run_daemon(),
+    }
+}
+
+/// The profile that `make run` builds.
+fn build_release() -> Result<()> {
+    let status = Command::new("cargo").args(["build", "--release", "--package", "tabmux"]).current_dir(workspace::root()).status()?;
+    if status.success() { Ok(()) } else { bail!("the release build failed") }
+}
+
+fn run_daemon() -> Result<()> {
+    build_release()?;
     let home = Home::new(workspace::root().join("target/release/tabmux"))?;
     let mut rows = measure_memory(&home)?;
     rows.extend(measure_latency(&home)?);
     rows.extend(measure_growth(&home)?);
     let text = report(&rows);
     println!("{text}");
-    workspace::write("docs/benchmarks.md", &text)?;
+    document::write_part("daemon", &text)?;
     let broken = rows.iter().filter(|row| row.holds == Holds::No).count();
     if broken == 0 { Ok(()) } else { bail!("{broken} limits are broken") }
 }
@@ -144,12 +168,12 @@ fn micros(time: Duration) -> f64 {
 }
 
 fn kilobytes(what: &str, measured: u64, limit: u64) -> Row {
-    let holds = if measured <= limit { Holds::Yes } else { Holds::No };
+    let holds = Holds::when(measured <= limit);
     Row { what: what.into(), measured: format!("{measured} kB"), limit: format!("≤ {limit} kB"), holds }
 }
 
 fn limited(what: &str, measured: f64, limit: f64) -> Row {
-    let holds = if measured <= limit { Holds::Yes } else { Holds::No };
+    let holds = Holds::when(measured <= limit);
     Row { what: what.into(), measured: format!("{measured:.2} ×"), limit: format!("≤ {limit} ×"), holds }
 }
 
@@ -159,8 +183,16 @@ fn latency(what: &str, times: &mut [Duration]) -> Row {
 }
 
 fn report(rows: &[Row]) -> String {
-    let mut text = format!("# Benchmarks\n\nWritten by `cargo xtask bench`; release build, fake browser. {}\n\n", memory::machine());
-    text += "Times are of a shared machine and are not judged; sizes and ratios are.\n\n| what | measured | limit | holds |\n|---|---|---|---|\n";
+    format!(
+        "## The daemon alone\n\nWritten by `cargo xtask bench`; release build, fake browser. {}\n\n\
+         Times are of a shared machine and are not judged; sizes and ratios are.\n\n{}",
+        memory::machine(),
+        rows_table(rows)
+    )
+}
+
+fn rows_table(rows: &[Row]) -> String {
+    let mut text = "| what | measured | limit | holds |\n|---|---|---|---|\n".to_owned();
     for row in rows {
         let holds = match row.holds {
             Holds::Yes => "yes",

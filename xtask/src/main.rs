@@ -30,7 +30,10 @@ enum Chore {
     /// Checks licences, sources and known holes of the dependencies
     Deny,
     /// Measures memory and latency of the release build and writes docs/benchmarks.md
-    Bench,
+    Bench {
+        #[command(subcommand)]
+        what: Option<bench::Bench>,
+    },
     /// Runs one heavy repetition in full
     Soak { name: soak::Name },
     #[command(hide = true)]
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
         Chore::Requirements => requirements::run(),
         Chore::CdpGen => cdp::run(),
         Chore::Deny => deny::run(),
-        Chore::Bench => bench::run(),
+        Chore::Bench { what } => bench::run(what.as_ref()),
         Chore::Soak { name } => soak::run(name),
         Chore::EchoServer { socket } => bench::echo::serve(&socket),
         Chore::EchoShim { socket } => bench::echo::shim(&socket),

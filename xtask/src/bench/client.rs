@@ -22,6 +22,11 @@ pub(super) struct Lines {
     next_id: u64,
 }
 
+/// The hello of every MCP client here.
+pub(super) fn initialize_parameters() -> Value {
+    json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}})
+}
+
 impl Home {
     pub(super) fn new(tabmux: PathBuf) -> Result<Self> {
         Ok(Self { tabmux, directory: tempfile::tempdir()? })
@@ -72,8 +77,7 @@ impl Lines {
     }
 
     pub(super) fn initialize(&mut self) -> Result<()> {
-        let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}});
-        self.round_trip("initialize", &parameters)?;
+        self.round_trip("initialize", &initialize_parameters())?;
         self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
     }
 

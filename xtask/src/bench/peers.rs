@@ -1,0 +1,241 @@
+//! `cargo xtask bench peers`: tabmux and the other browser tools for agents, on the same pages, on this machine, in one
+//! run. Numbers of different runs or machines are deliberately never put beside each other.
+
+mod agent;
+mod agent_browser;
+mod browsers;
+mod chart;
+mod check;
+mod chrome_devtools;
+mod http;
+mod install;
+mod measure;
+mod pages;
+mod playwright;
+mod raw;
+mod result;
+mod shared;
+mod table;
+mod tabmux;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Holds, build_release, document, memory, rows_table};
+use crate::workspace;
+use agent::{Browser, Contender, Ground};
+use browsers::Browsers;
+use check::Question;
+use install::Installed;
+use measure::{Pace, ask, measure, open};
+use pages::{Page, Pages};
+use raw::RawPipe;
+use result::{Cell, Floor, Outcome, Run, Spread, Tally};
+use verdict::JUDGED_AGENTS;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Peers {
+    /// 1 and 10 agents, short blocks; writes no document
+    #[arg(long)]
+    quick: bool,
+    /// Writes table and chart of an earlier run (target/peers/results.json) again, without measuring
+    #[arg(long, conflicts_with = "quick")]
+    again: bool,
+}
+
+const RESULTS: &str = "target/peers/results.json";
+const CHART: &str = "docs/benchmarks-peers.svg";
+/// No measurement begins after this; what is left out is said.
+const FULL_BUDGET: Duration = Duration::from_secs(14 * 60);
+const FLOOR_BLOCKS: usize = 10;
+const FLOOR_BLOCK: usize = 100;
+
+pub(super) fn run(options: &Peers) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return run_optimised();
+    }
+    let run = if options.again {
+        serde_json::from_str(&workspace::read(RESULTS)?)?
+    } else {
+        let run = measure_all(options)?;
+        workspace::write(RESULTS, &serde_json::to_string_pretty(&run)?)?;
+        run
+    };
+    let (text, broken) = report(&run);
+    println!("{text}");
+    if !options.quick {
+        document::write_part("peers", &text)?;
+        workspace::write(CHART, &chart::chart(&run))?;
+    }
+    if broken == 0 { Ok(()) } else { bail!("{broken} limits are broken") }
+}
+
+/// A measuring client built for debugging would measure itself.
+fn run_optimised() -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--release", "--quiet", "--package", "xtask", "--"]).args(std::env::args_os().skip(1));
+    let status = command.current_dir(workspace::root()).status()?;
+    if status.success() { Ok(()) } else { bail!("see above") }
+}
+
+/// The document's part, and how many limits do not hold.
+fn report(run: &Run) -> (String, usize) {
+    let verdicts = verdict::verdicts(run);
+    let broken = verdicts.iter().filter(|row| row.holds == Holds::No).count();
+    let text = format!(
+        "## Side by side\n\nWritten by `cargo xtask bench peers`. {}\n\n![Ten agents]({})\n\n{}{}",
+        run.preface.join(" "),
+        CHART.trim_start_matches("docs/"),
+        rows_table(&verdicts),
+        table::tables(run)
+    );
+    (text, broken)
+}
+
+fn measure_all(options: &Peers) -> Result<Run> {
+    let began = Instant::now();
+    build_release()?;
+    let installed = install::install()?;
+    let browsers = Browsers::find()?;
+    tree::adopt_orphans()?;
+    let pages = Pages::serve()?;
+    let mut run = Run { preface: preface(&installed, &browsers), cells: Vec::new(), floor: None };
+    println!("{}", run.preface.join("\n"));
+    // Ten first: it is what the limits are about.
+    let counts: &[usize] = if options.quick { &[JUDGED_AGENTS, 1] } else { &[JUDGED_AGENTS, 1, 5, 20] };
+    for &agents in counts {
+        let pace = pace(options, agents);
+        for contender in contenders() {
+            let outcome = if began.elapsed() > FULL_BUDGET {
+                Outcome::Failed("left out: the run's time was over".into())
+            } else {
+                measure_cell(&contender, &installed, &browsers, &pages, agents, pace)?
+            };
+            let cell = Cell {
+                product: contender.product,
+                setup: contender.setup.into(),
+                door: contender.door,
+                browser: contender.browser,
+                agents,
+                outcome,
+            };
+            println!("{:6.1} s  {}", began.elapsed().as_secs_f64(), brief(&cell));
+            run.cells.push(cell);
+        }
+        if agents == JUDGED_AGENTS {
+            run.floor = Some(measure_floor(&installed, &browsers, &pages)?);
+        }
+    }
+    Ok(run)
+}
+
+fn contenders() -> Vec<Contender> {
+    let all = [tabmux::CONTENDERS.as_slice(), &playwright::CONTENDERS, &chrome_devtools::CONTENDERS, &agent_browser::CONTENDERS];
+    all.concat()
+}
+
+fn pace(options: &Peers, agents: usize) -> Pace {
+    let judged = agents == JUDGED_AGENTS;
+    let (alone, together) = match (options.quick, judged) {
+        (false, true) => (3000, 4000),
+        (false, false) => (1200, 2000),
+        (true, _) => (800, 1500),
+    };
+    Pace { alone: Duration::from_millis(alone), together: Duration::from_millis(together), limit: Duration::from_secs(120) }
+}
+
+fn measure_cell(
+    contender: &Contender,
+    installed: &Installed,
+    browsers: &Browsers,
+    pages: &Pages,
+    agents: usize,
+    pace: Pace,
+) -> Result<Outcome> {
+    let directory = tempfile::tempdir()?;
+    let browser = named_browser(contender, browsers);
+    let ground = Ground { installed, directory: directory.path().to_owned(), browser };
+    let measured = measure(contender, &ground, pages, agents, pace);
+    tree::end()?;
+    Ok(match measured {
+        Ok(measured) => Outcome::Measured(measured),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    })
+}
+
+/// tabmux finds its own; the peers' defaults cannot be found here, so they are told.
+fn named_browser(contender: &Contender, browsers: &Browsers) -> Option<PathBuf> {
+    match (contender.product, contender.browser) {
+        (agent::Product::Tabmux, Browser::Default) => None,
+        (_, Browser::SameAsTabmux) => Some(browsers.shell.clone()),
+        (_, Browser::Default | Browser::Full) => Some(browsers.full.clone()),
+    }
+}
+
+/// tabmux with ten agents beside a bare pipe client, in alternating blocks, so that a noisy second hits both.
+fn measure_floor(installed: &Installed, browsers: &Browsers, pages: &Pages) -> Result<Floor> {
+    let directory = tempfile::tempdir()?;
+    let ground = Ground { installed, directory: directory.path().to_owned(), browser: None };
+    let mut tally = Tally::default();
+    let agents = (tabmux::CONTENDERS[0].agents)(&ground, JUDGED_AGENTS)?;
+    let mut seats = open(agents, pages, &mut tally);
+    let page = Page { agent: JUDGED_AGENTS, visit: 0 };
+    let mut raw = RawPipe::open(&browsers.shell, &directory.path().join("raw"), &pages.url(page))?;
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    let seat = seats.first_mut().context("no agent became ready")?;
+    // The first block warms both up.
+    for block in 0..=FLOOR_BLOCKS {
+        for _ in 0..FLOOR_BLOCK {
+            let time = seat.evaluate(&mut tally);
+            ours.extend(time.filter(|_| block > 0));
+        }
+        for number in 0..FLOOR_BLOCK as u64 {
+            let expression = Question::expression(number);
+            let time = ask(Question::Evaluate { page, number }, &mut tally, || raw.evaluate(&expression));
+            bare.extend(time.filter(|_| block > 0));
+        }
+    }
+    tree::end()?;
+    if tally.wrong + tally.errors > 0 {
+        bail!("the comparison with a bare pipe had wrong answers: {tally:?}");
+    }
+    Ok(Floor { tabmux: Spread::of(ours), raw: Spread::of(bare) })
+}
+
+fn preface(installed: &Installed, browsers: &Browsers) -> Vec<String> {
+    let versions: Vec<_> = installed.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    vec![
+        memory::machine(),
+        format!("Peers, newest from npm: {}; tabmux {}, release build.", versions.join(", "), env!("CARGO_PKG_VERSION")),
+        browsers.sentence(),
+        "Every contender runs headless, otherwise with its defaults, in the set-up its documentation gives for several agents. \
+         Ready: from nothing until every agent has its first page. Memory: PSS of all its processes, client included, the \
+         measuring program not. p50 and p99: one call at a time, over all agents. Calls/s: `evaluate`, all agents at once. \
+         Every answer is checked: a navigation must name its page, a value must be of this agent's page and this call, a \
+         screenshot must be a picture; only right answers count."
+            .to_owned(),
+    ]
+}
+
+fn brief(cell: &Cell) -> String {
+    let name = format!("{} agents, {} {} ({:?})", cell.agents, cell.product.name(), cell.setup, cell.browser);
+    match &cell.outcome {
+        Outcome::Failed(why) => format!("{name}: {why}"),
+        Outcome::Measured(m) => format!(
+            "{name}: ready {:.0} ms, {} MB, evaluate {:.2} ms, {:.0} calls/s, {} wrong, {} errors",
+            m.ready_ms,
+            m.memory_kb / 1024,
+            m.evaluate.p50_ms,
+            m.calls_per_s,
+            m.tally.wrong,
+            m.tally.errors
+        ),
+    }
+}

@@ -1,0 +1,92 @@
+//! The floor: a bare client on the debugging pipe of the same browser, one `Runtime.evaluate` after the other. No
+//! routing, no sessions of ours, nothing between the pipe and the clock.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::agent::is_root;
+
+pub(super) struct RawPipe {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    session: Option<String>,
+    next_id: u64,
+}
+
+impl RawPipe {
+    /// Starts a browser of its own and goes to the page.
+    pub(super) fn open(browser: &Path, profile: &Path, url: &str) -> Result<Self> {
+        // The shell puts the pipe where Chromium looks for it, descriptors 3 and 4.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"]).arg(browser);
+        command.args(["--remote-debugging-pipe", "--no-first-run", "--no-startup-window", "--disable-background-networking"]);
+        command.args(["--disable-gpu", "--disable-renderer-backgrounding"]).arg(format!("--user-data-dir={}", profile.display()));
+        if is_root() {
+            command.arg("--no-sandbox");
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take().context("stdin is piped")?;
+        let output = BufReader::new(child.stdout.take().context("stdout is piped")?);
+        let mut raw = Self { child, input, output, session: None, next_id: 0 };
+        let context = raw.call("Target.createBrowserContext", &json!({}))?["browserContextId"].clone();
+        let target = raw.call("Target.createTarget", &json!({"url": "about:blank", "browserContextId": context}))?["targetId"].clone();
+        let session = raw.call("Target.attachToTarget", &json!({"targetId": target, "flatten": true}))?["sessionId"].clone();
+        raw.session = session.as_str().map(str::to_owned);
+        raw.call("Page.enable", &json!({}))?;
+        raw.call("Page.navigate", &json!({"url": url}))?;
+        raw.event("Page.loadEventFired")?;
+        Ok(raw)
+    }
+
+    /// The same question as tabmux asks, with the same parameters.
+    pub(super) fn evaluate(&mut self, expression: &str) -> Result<String> {
+        let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true});
+        Ok(self.call("Runtime.evaluate", &parameters)?["result"]["value"].to_string())
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Result<Value> {
+        self.next_id += 1;
+        let mut message = json!({"id": self.next_id, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        let mut frame = message.to_string().into_bytes();
+        frame.push(0);
+        self.input.write_all(&frame)?;
+        loop {
+            let mut answer = self.read()?;
+            if answer["id"] == self.next_id {
+                if !answer["error"].is_null() {
+                    bail!("{method}: {answer}");
+                }
+                return Ok(answer["result"].take());
+            }
+        }
+    }
+
+    fn event(&mut self, name: &str) -> Result<()> {
+        while self.read()?["method"] != name {}
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<Value> {
+        let mut frame = Vec::new();
+        if self.output.read_until(0, &mut frame)? == 0 {
+            bail!("the browser ended");
+        }
+        frame.pop();
+        Ok(serde_json::from_slice(&frame)?)
+    }
+}
+
+impl Drop for RawPipe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,149 @@
+//! The limits of issue 3 and whether this run keeps them. All at ten agents, each with its own client; "best" is the best
+//! of all set-ups of all peers for that one number.
+
+use super::agent::{Browser, Door, Product};
+use super::result::{Cell, Measured, Run};
+use crate::bench::{Holds, Row};
+
+pub(super) const JUDGED_AGENTS: usize = 10;
+
+const FLOOR_RATIO: f64 = 3.0;
+const EVALUATE_FACTOR: f64 = 30.0;
+const READY_SHARE: f64 = 1.0 / 3.0;
+const CALLS_FACTOR: f64 = 10.0;
+
+/// Shares of the best peer's memory: of all, and of those with a client per agent.
+const MEMORY_SHARES: [(Browser, &str, f64, f64); 2] =
+    [(Browser::Default, "defaults", 0.40, 0.20), (Browser::SameAsTabmux, "same binary", 0.65, 0.30)];
+
+/// The peers to compare with, by one number.
+struct Field<'a> {
+    ours: &'a Measured,
+    peers: Vec<(&'a Cell, &'a Measured)>,
+}
+
+/// Whether more or less is better.
+#[derive(Clone, Copy)]
+enum Better {
+    Less,
+    More,
+}
+
+pub(super) fn verdicts(run: &Run) -> Vec<Row> {
+    let at_ten = run.cells.iter().filter(|cell| cell.agents == JUDGED_AGENTS);
+    let (ours, peers): (Vec<_>, Vec<_>) =
+        at_ten.filter_map(|cell| Some((cell, cell.measured()?))).partition(|(cell, _)| cell.product == Product::Tabmux);
+    let Some((_, ours)) = ours.into_iter().find(|(cell, _)| cell.browser == Browser::Default) else {
+        return vec![unmeasured("everything", "tabmux was not measured with ten agents")];
+    };
+    let field = Field { ours, peers };
+    let mut rows = vec![floor(run)];
+    rows.push(field.factor(
+        "evaluate p50, times faster than the fastest peer",
+        EVALUATE_FACTOR,
+        Better::Less,
+        |m| m.evaluate.p50_ms,
+        milliseconds,
+    ));
+    for (browser, name, all, own) in MEMORY_SHARES {
+        let same = |cell: &Cell| cell.browser == browser;
+        rows.push(field.share(&format!("{name}: ready, of the best peer"), Some(READY_SHARE), same, |m| m.ready_ms, milliseconds));
+        rows.push(field.share(&format!("{name}: memory, of the best peer"), Some(all), same, memory, megabytes));
+        let own_client = |cell: &Cell| same(cell) && cell.door == Door::OwnClient;
+        let what = format!("{name}: memory, of the best with a client per agent");
+        rows.push(field.share(&what, Some(own), own_client, memory, megabytes));
+        let connected = |cell: &Cell| same(cell) && cell.door == Door::OwnConnection;
+        rows.push(field.share(&format!("{name}: memory, of the best with one server for all"), None, connected, memory, megabytes));
+    }
+    rows.push(field.factor(
+        "calls per second, times the best peer",
+        CALLS_FACTOR,
+        Better::More,
+        |m| m.calls_per_s,
+        |n| format!("{n:.0}/s"),
+    ));
+    rows.push(mistakes(run));
+    rows
+}
+
+impl Field<'_> {
+    /// Ours as a share of the smallest of the peers that count.
+    fn share(
+        &self,
+        what: &str,
+        limit: Option<f64>,
+        counts: impl Fn(&Cell) -> bool,
+        of: fn(&Measured) -> f64,
+        text: fn(f64) -> String,
+    ) -> Row {
+        let Some((cell, best)) = self.best(Better::Less, counts, of) else { return unmeasured(what, "no peer was measured") };
+        let share = of(self.ours) / best;
+        Row {
+            what: what.into(),
+            measured: format!("{:.0} % ({}; {} {}: {})", share * 100.0, text(of(self.ours)), cell.product.name(), cell.setup, text(best)),
+            limit: limit.map_or("–".into(), |limit| format!("≤ {:.0} %", limit * 100.0)),
+            holds: limit.map_or(Holds::Unjudged, |limit| Holds::when(share <= limit)),
+        }
+    }
+
+    /// How many times ours is better than the best of all peers.
+    fn factor(&self, what: &str, limit: f64, better: Better, of: fn(&Measured) -> f64, text: fn(f64) -> String) -> Row {
+        let Some((cell, best)) = self.best(better, |_| true, of) else { return unmeasured(what, "no peer was measured") };
+        let factor = match better {
+            Better::Less => best / of(self.ours),
+            Better::More => of(self.ours) / best,
+        };
+        Row {
+            what: what.into(),
+            measured: format!("{factor:.1} × ({}; {} {}: {})", text(of(self.ours)), cell.product.name(), cell.setup, text(best)),
+            limit: format!("≥ {limit} ×"),
+            holds: Holds::when(factor >= limit),
+        }
+    }
+
+    fn best(&self, better: Better, counts: impl Fn(&Cell) -> bool, of: fn(&Measured) -> f64) -> Option<(&Cell, f64)> {
+        let numbers = self.peers.iter().filter(|(cell, _)| counts(cell)).map(|(cell, measured)| (*cell, of(measured)));
+        // A number nobody gave right answers for is zero, which is not the best.
+        let numbers = numbers.filter(|(_, number)| *number > 0.0);
+        match better {
+            Better::Less => numbers.min_by(|a, b| a.1.total_cmp(&b.1)),
+            Better::More => numbers.max_by(|a, b| a.1.total_cmp(&b.1)),
+        }
+    }
+}
+
+fn floor(run: &Run) -> Row {
+    let what = "evaluate p50, times a bare client on the same browser's pipe";
+    let Some(floor) = run.floor else { return unmeasured(what, "not measured") };
+    let ratio = floor.tabmux.p50_ms / floor.raw.p50_ms;
+    let measured = format!("{ratio:.2} × ({}; bare: {})", milliseconds(floor.tabmux.p50_ms), milliseconds(floor.raw.p50_ms));
+    Row { what: what.into(), measured, limit: format!("≤ {FLOOR_RATIO} ×"), holds: Holds::when(ratio <= FLOOR_RATIO) }
+}
+
+fn mistakes(run: &Run) -> Row {
+    let tallies =
+        run.cells.iter().filter(|cell| cell.product == Product::Tabmux).filter_map(Cell::measured).map(|measured| &measured.tally);
+    let (right, not) = tallies.fold((0, 0), |(right, not), tally| (right + tally.right, not + tally.wrong + tally.errors));
+    let measured = format!("{not} of {}", right + not);
+    Row { what: "wrong answers and errors of tabmux".into(), measured, limit: "0".into(), holds: Holds::when(not == 0 && right > 0) }
+}
+
+fn unmeasured(what: &str, why: &str) -> Row {
+    Row { what: what.into(), measured: why.into(), limit: "–".into(), holds: Holds::No }
+}
+
+fn memory(measured: &Measured) -> f64 {
+    measured.memory_kb as f64
+}
+
+pub(super) fn megabytes(kilobytes: f64) -> String {
+    format!("{:.0} MB", kilobytes / 1024.0)
+}
+
+pub(super) fn milliseconds(time: f64) -> String {
+    match time {
+        time if time < 10.0 => format!("{time:.2} ms"),
+        time if time < 1000.0 => format!("{time:.0} ms"),
+        time => format!("{:.1} s", time / 1000.0),
+    }
+}
