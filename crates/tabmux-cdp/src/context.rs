@@ -11,7 +11,7 @@ use tabmux_driver::{Browser, Context, Cookie, DriverError, HOUSEKEEPING, Handle,
 use tokio::sync::mpsc;
 
 use crate::connection::Connection;
-use crate::page::{CdpPage, Look};
+use crate::page::{CdpPage, Look, Memento};
 use crate::protocol::target::{self, TargetInfo};
 use crate::{CdpBrowser, CdpError};
 
@@ -90,35 +90,25 @@ impl CdpContext {
         Ok(())
     }
 
-    /// The pages of a former daemon that still live.
-    pub(crate) async fn adopt(&self, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
+    /// The pages of a former daemon that still live, and those that opened while there was none. One that does not answer
+    /// holds up no other.
+    pub(crate) async fn adopt(self: &Arc<Self>, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
         let _making = self.making.lock().await;
-        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        let mut targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        targets.retain(|info| info.kind == "page" && self.is_own(info, records) && !self.inner().gone.contains(&info.target_id));
+        let finding = records.iter().filter_map(|record| {
+            let info = targets.iter().find(|info| info.target_id == record.handle.0)?;
+            Some(async move { (record.handle.clone(), self.find_again(info, record).await) })
+        });
         let mut found: Vec<(Handle, Arc<dyn Page>)> = Vec::new();
-        for record in records {
-            let id = &record.handle.0;
-            let own = |info: &&TargetInfo| self.unit == Unit::Tabs || info.browser_context_id.as_ref() == Some(&self.handle.0);
-            let living = targets.iter().find(|info| info.target_id == *id && own(info));
-            let Some(info) = living.filter(|_| !self.inner().gone.contains(id)) else { continue };
-            let page = match self.page(id) {
-                // Closed by us, and not yet gone from the browser's list.
-                Some(page) if page.state().is_gone() => continue,
-                Some(page) => page,
-                None => match CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await {
-                    Ok(page) => {
-                        self.keep(id, &page)?;
-                        page
-                    }
-                    Err(gone @ DriverError::BrowserGone(_)) => return Err(gone),
-                    // One that a dialog or a busy script keeps from answering is given up, so that the others are not.
-                    Err(error) => {
-                        tracing::warn!(%error, target = id, "a page does not answer after the restart and is closed");
-                        drop(self.connection.call_in(None, &target::CloseTarget { target_id: id.clone() }, HOUSEKEEPING).await);
-                        continue;
-                    }
-                },
-            };
-            found.push((record.handle.clone(), page));
+        for (handle, page) in futures::future::join_all(finding).await {
+            if let Some(page) = page? {
+                found.push((handle, page));
+            }
+        }
+        if !records.is_empty() {
+            targets.retain(|info| records.iter().all(|record| record.handle.0 != info.target_id));
+            targets.into_iter().for_each(|info| self.left_over(info));
         }
         Ok(found)
     }
@@ -132,6 +122,61 @@ impl CdpContext {
             ..target::CreateTarget::default()
         };
         Ok(self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id)
+    }
+
+    /// Among those who share the profile only the records say whose a page is, and whose those that it opened.
+    fn is_own(&self, info: &TargetInfo, records: &[PageRecord]) -> bool {
+        let recorded = |id: &String| records.iter().any(|record| record.handle.0 == *id);
+        match self.unit {
+            Unit::Context => info.browser_context_id.as_ref() == Some(&self.handle.0),
+            Unit::Tabs => recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded),
+        }
+    }
+
+    async fn find_again(&self, info: &TargetInfo, record: &PageRecord) -> Result<Option<Arc<CdpPage>>> {
+        let id = &info.target_id;
+        if let Some(page) = self.page(id) {
+            // One that we closed may not yet be gone from the browser's list.
+            return Ok(Some(page).filter(|page| !page.state().is_gone()));
+        }
+        let memento = record.memento.as_deref().and_then(Memento::read);
+        let resumed = match memento {
+            Some(memento) => CdpPage::resume(&self.connection, id, memento).await.ok(),
+            None => None,
+        };
+        let attached = match resumed {
+            Some(page) => Ok(page),
+            None => CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await,
+        };
+        match attached {
+            Ok(page) => {
+                self.keep(id, &page)?;
+                Ok(Some(page))
+            }
+            Err(gone @ DriverError::BrowserGone(_)) => Err(gone),
+            // One that a dialog or a busy script keeps from answering is given up, so that the others are not.
+            Err(error) => {
+                tracing::warn!(%error, target = id, "a page does not answer after the restart and is closed");
+                self.close_target(id).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A page of this context that is on no record: it joins, but for one that the former daemon had only just made.
+    fn left_over(self: &Arc<Self>, info: TargetInfo) {
+        if info.opener_id.is_some() || info.url != "about:blank" {
+            return self.arrived(info);
+        }
+        if self.page(&info.target_id).is_none() {
+            let context = Arc::clone(self);
+            tokio::spawn(async move { context.close_target(&info.target_id).await });
+        }
+    }
+
+    async fn close_target(&self, id: &str) {
+        // Refused: it is gone already.
+        drop(self.connection.call_in(None, &target::CloseTarget { target_id: id.to_owned() }, HOUSEKEEPING).await);
     }
 
     /// The browser made a page in this context. Called by the reader: what takes time goes to a task.

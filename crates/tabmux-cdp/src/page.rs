@@ -2,6 +2,7 @@
 
 mod console;
 mod evaluate;
+mod memento;
 mod navigate;
 mod shot;
 mod state;
@@ -25,6 +26,7 @@ use crate::CdpError;
 use crate::connection::{Connection, Listener};
 use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, security, target};
 
+pub(crate) use memento::Memento;
 use state::Life;
 pub(crate) use state::PageState;
 
@@ -63,6 +65,21 @@ impl CdpPage {
         let page = Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state });
         tokio::time::timeout(HOUSEKEEPING, page.prepare(look)).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
         Ok(page)
+    }
+
+    /// Goes on with the session a former daemon had. Everything is set up in it and the page itself is not asked, so one that
+    /// is stuck behind a dialog or in a loop is found like any other.
+    pub(crate) async fn resume(connection: &Connection, target: &str, memento: Memento) -> Result<Arc<Self>> {
+        let asked = target::GetTargetInfo::default();
+        let info = connection.call_in(Some(memento.session()), &asked, HOUSEKEEPING).await?.target_info;
+        if info.target_id != target {
+            return Err(DriverError::PageGone);
+        }
+        let state = Arc::new(PageState::new(target, info.url.clone()));
+        state.set_place(info.url, info.title);
+        let session = memento.restore(&state);
+        connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
+        Ok(Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state }))
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -212,7 +229,8 @@ impl Page for CdpPage {
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {
         self.state.living()?;
-        let open = self.state.dialog().ok_or(DriverError::NoDialog)?;
+        // One that opened or was answered in the last moment of a former daemon is not known; the browser knows.
+        let open = self.state.dialog().unwrap_or_default();
         let command = match answer {
             DialogAnswer::Accept { prompt } => page::HandleJavaScriptDialog { accept: true, prompt_text: prompt.or(open.default_prompt) },
             DialogAnswer::Dismiss => page::HandleJavaScriptDialog { accept: false, prompt_text: None },
@@ -222,7 +240,10 @@ impl Page for CdpPage {
                 self.state.dialog_answered();
                 Ok(open.dialog)
             }
-            Err(CdpError::Refused { .. }) => Err(DriverError::NoDialog),
+            Err(CdpError::Refused { .. }) => {
+                self.state.dialog_answered();
+                Err(DriverError::NoDialog)
+            }
             Err(other) => Err(other.into()),
         }
     }
@@ -258,6 +279,10 @@ impl Page for CdpPage {
             Ok(_) | Err(CdpError::Refused { .. }) => Ok(()),
             Err(other) => Err(other.into()),
         }
+    }
+
+    fn memento(&self) -> Option<String> {
+        Some(Memento::of(&self.session, &self.state).to_string())
     }
 
     fn events(&self) -> mpsc::Receiver<PageEvent> {

@@ -85,6 +85,8 @@ pub struct Tab {
     /// The driver's own name for the page; opaque here.
     pub handle: Arc<str>,
     pub url: String,
+    /// What the driver wants to be told when it finds the page again; opaque here.
+    pub memento: Option<String>,
 }
 
 /// One call, from its admission to its end.

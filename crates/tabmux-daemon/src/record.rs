@@ -78,13 +78,17 @@ struct TabRecord {
     url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memento: Option<String>,
 }
 
 impl Record {
     /// About how long it is when written.
     pub(crate) fn size(&self) -> u64 {
         let bytes = match self {
-            Self::Session(session) => session.tabs.iter().map(|tab| tab.url.len() + 128).sum::<usize>() + 512,
+            Self::Session(session) => {
+                session.tabs.iter().map(|tab| tab.url.len() + tab.memento.as_ref().map_or(0, String::len) + 128).sum::<usize>() + 512
+            }
             Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
             Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) => 256,
         };
@@ -115,6 +119,7 @@ impl From<&Session> for SessionRecord {
             handle: tab.handle.to_string(),
             url: tab.url.clone(),
             window: session.windows.places.get(id).map(|window| window.0),
+            memento: tab.memento.clone(),
         };
         Self {
             id: session.id.to_string(),
@@ -145,7 +150,9 @@ impl SessionRecord {
         let tabs: BTreeMap<TabId, Tab> = self
             .tabs
             .into_iter()
-            .map(|tab| (TabId(tab.id), Tab { number: TabNumber(tab.number), handle: Arc::from(tab.handle), url: tab.url }))
+            .map(|TabRecord { id, number, handle, url, memento, .. }| {
+                (TabId(id), Tab { number: TabNumber(number), handle: Arc::from(handle), url, memento })
+            })
             .collect();
         Some(Session {
             id: self.id.parse::<SessionId>().ok()?,
@@ -226,7 +233,10 @@ mod tests {
             made: 12,
             created_unix_ms: 1_700_000_000_000,
             epoch: Epoch(3),
-            tabs: BTreeMap::from([(TabId(2), Tab { number: TabNumber(9), handle: "page-1".into(), url: "https://a.test/".into() })]),
+            tabs: BTreeMap::from([(
+                TabId(2),
+                Tab { number: TabNumber(9), handle: "page-1".into(), url: "https://a.test/".into(), memento: Some("m".into()) },
+            )]),
             current_tab: Some(TabId(2)),
             next_tab: 3,
             windows: WindowScope {

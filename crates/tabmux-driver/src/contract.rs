@@ -262,7 +262,7 @@ pub async fn a_living_context_is_found_again_with_its_pages(browser: Arc<dyn Bro
     go(&kept, Navigation::To(&url)).await;
     run(&kept, "document.cookie = \"still=here\"").await;
     soon(closed.close()).await.expect("a page closes");
-    let records = [&kept, &closed].map(|page| PageRecord { handle: page.handle().clone(), url: page.url() });
+    let records = [&kept, &closed].map(|page| PageRecord::of(&**page));
     let found = soon(browser.adopt_context(made.handle(), &records)).await.expect("the context lives");
     assert_eq!(found.context.handle(), made.handle());
     let [(handle, page)] = &found.pages[..] else { panic!("one page lives: {:?}", found.pages) };

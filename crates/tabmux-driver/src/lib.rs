@@ -102,6 +102,15 @@ pub struct Adopted {
 pub struct PageRecord {
     pub handle: Handle,
     pub url: String,
+    /// What the page said of itself last: see [`Page::memento`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memento: Option<String>,
+}
+
+impl PageRecord {
+    pub fn of(page: &dyn Page) -> Self {
+        Self { handle: page.handle().clone(), url: page.url(), memento: page.memento() }
+    }
 }
 
 /// One isolated world in a browser.
@@ -185,6 +194,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Closes the page. Never waits for its scripts.
     async fn close(&self) -> Result<()>;
+
+    /// What its driver wants to be told when it finds the page again for another daemon. Opaque outside the driver.
+    fn memento(&self) -> Option<String> {
+        None
+    }
 
     /// Hears of this page's dialogs, its crash and its closing. One listener; bounded, never blocking the driver.
     fn events(&self) -> mpsc::Receiver<PageEvent>;

@@ -296,17 +296,3 @@ fn the_next_daemon_takes_the_browser_over_before_anybody_calls() {
     lab.stop();
     up.wait().unwrap();
 }
-
-/// A page that cannot answer the next daemon is lost; its session and the other tabs are not.
-#[test]
-fn an_open_alert_at_the_daemons_death_costs_its_tab_and_not_the_session() {
-    let (lab, site) = (Lab::real(), site());
-    let client = lab.ready_client();
-    client.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": format!("{site}/calm")}));
-    client.ok("new_page", &json!({"url": format!("{site}/asking")}));
-    client.fails("evaluate", &json!({"script": "alert('stop')"}), "dialog_open");
-    kill(lab.daemon_pid());
-    let pages = client.ok("list_pages", &json!({})).structured()["pages"].clone();
-    assert_eq!((pages.as_array().unwrap().len(), &pages[0]["tabId"]), (1, &json!("t1")), "{pages}");
-    assert_eq!(eval(&client, "location.pathname"), json!("/calm"));
-}

@@ -68,6 +68,13 @@ pub(super) struct OpenDialog {
     pub(super) default_prompt: Option<String>,
 }
 
+impl Default for OpenDialog {
+    /// One of which nothing is known.
+    fn default() -> Self {
+        Self { dialog: Dialog { kind: "dialog".into(), text: String::new() }, default_prompt: None }
+    }
+}
+
 impl PageState {
     pub(crate) fn new(target: &str, url: String) -> Self {
         let (events, unheard) = mpsc::channel(EVENT_QUEUE);
@@ -207,9 +214,9 @@ impl PageState {
             page::FrameNavigated::METHOD => self.navigated(params),
             page::NavigatedWithinDocument::METHOD => self.moved_within(params),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
-            page::JavascriptDialogClosed::METHOD => self.inner().dialog = None,
+            page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
             inspector::TargetCrashed::METHOD => self.crashed(),
-            inspector::TargetReloadedAfterCrash::METHOD => self.revived(),
+            inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
             _ => {
                 if let Some((level, text)) = console::entry(method, params) {
                     self.inner().log.push(level, &text);
@@ -251,17 +258,14 @@ impl PageState {
             let mut inner = self.inner();
             inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
             inner.title = String::new();
-            inner.dialog = None;
         }
+        self.recovered();
         self.progress.send_modify(|progress| {
             progress.commits += 1;
             progress.loader = frame.loader_id;
             // A page from the back/forward cache is there at once and loads nothing.
             progress.loaded = event.kind == "BackForwardCacheRestore";
             progress.unreachable = unreachable;
-            if progress.life == Life::Crashed {
-                progress.life = Life::Alive;
-            }
         });
     }
 
@@ -283,7 +287,9 @@ impl PageState {
         self.inner().dialog = None;
     }
 
-    fn revived(&self) {
+    /// Another document is there: no dialog is open, and what crashed is back.
+    fn recovered(&self) {
+        self.dialog_answered();
         self.progress.send_if_modified(|progress| {
             let crashed = progress.life == Life::Crashed;
             if crashed {
@@ -291,6 +297,18 @@ impl PageState {
             }
             crashed
         });
+    }
+
+    pub(super) fn is_crashed(&self) -> bool {
+        self.progress.borrow().life == Life::Crashed
+    }
+
+    /// As a former daemon knew it. No news: whoever asks next is told.
+    pub(super) fn restore(&self, dialog: Option<OpenDialog>, crashed: bool) {
+        self.inner().dialog = dialog;
+        if crashed {
+            self.progress.send_modify(|progress| progress.life = Life::Crashed);
+        }
     }
 
     /// The CDP session is over: the target is gone, or the whole browser.

@@ -219,7 +219,7 @@ async fn tabs_of_the_shared_profile_share_cookies_and_nothing_else() {
     soon(first.evaluate("window.open('/x'); 1")).await.expect("it runs");
     assert_eq!(soon(popups.recv()).await.expect("it joins its opener").opener.as_ref(), Some(first.handle()));
     assert!(elsewhere.try_recv().is_err());
-    let records = [PageRecord { handle: first.handle().clone(), url: first.url() }];
+    let records = [PageRecord::of(&*first)];
     let found = soon(browser.adopt_context(one.handle(), &records)).await.expect("it lives");
     assert_eq!(found.pages.len(), 1);
     soon(one.close()).await.expect("it closes");

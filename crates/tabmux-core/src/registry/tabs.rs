@@ -28,7 +28,7 @@ impl Registry {
         }
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
-        session.tabs.insert(tab, Tab { number, handle, url });
+        session.tabs.insert(tab, Tab { number, handle, url, memento: None });
         session.current_tab = Some(tab);
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
@@ -77,6 +77,15 @@ impl Registry {
         let Some((session, _)) = self.live_mut(id) else { return };
         if let Some(record) = session.tabs.get_mut(&tab).filter(|record| record.url != url) {
             record.url = url.to_owned();
+            self.dirty.insert(id);
+        }
+    }
+
+    /// Notes what the tab's driver wants to know again, for a restarted daemon.
+    pub fn remember_tab(&mut self, id: SessionId, tab: TabId, memento: Option<String>) {
+        let Some((session, _)) = self.live_mut(id) else { return };
+        if let Some(record) = session.tabs.get_mut(&tab).filter(|record| record.memento != memento) {
+            record.memento = memento;
             self.dirty.insert(id);
         }
     }

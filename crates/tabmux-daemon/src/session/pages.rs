@@ -28,6 +28,14 @@ impl CallPages {
         (tab, tab.and_then(|tab| self.world.page(tab)).map(|page| page.url()))
     }
 
+    /// The next daemon finds the page as the call left it.
+    pub(super) fn remember(&self) {
+        let tab = *self.tab.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((tab, page)) = tab.and_then(|tab| Some((tab, self.world.page(tab)?))) {
+            self.world.remember(tab, &*page);
+        }
+    }
+
     fn note(&self, tab: TabId) {
         *self.tab.lock().unwrap_or_else(PoisonError::into_inner) = Some(tab);
         if self.turn == Turn::Queue {
@@ -139,7 +147,10 @@ impl Pages for CallPages {
 
     fn moved(&self, tab: TabId) {
         if let Some(page) = self.world.page(tab) {
-            self.world.hub.decide_now(|registry, _| registry.tab_at(self.world.id, tab, &page.url()));
+            self.world.hub.decide_now(|registry, _| {
+                registry.tab_at(self.world.id, tab, &page.url());
+                registry.remember_tab(self.world.id, tab, page.memento());
+            });
         }
     }
 }

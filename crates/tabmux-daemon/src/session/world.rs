@@ -161,8 +161,9 @@ impl World {
     async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
         let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
             let tabs = registry.session(self.id).map(|session| &session.tabs);
-            let record =
-                |(id, tab): (&TabId, &tabmux_core::Tab)| (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone() });
+            let record = |(id, tab): (&TabId, &tabmux_core::Tab)| {
+                (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone(), memento: tab.memento.clone() })
+            };
             tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
         });
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
@@ -226,14 +227,18 @@ impl World {
 
     pub(super) fn add_page(self: &Arc<Self>, tab: TabId, page: &Arc<dyn Page>) {
         locked(&self.pages).insert(tab, Arc::clone(page));
+        self.remember(tab, &**page);
         let mut events = page.events();
-        let world = Arc::clone(self);
+        let (world, page) = (Arc::clone(self), Arc::downgrade(page));
         tokio::spawn(async move {
             loop {
                 let event = tokio::select! {
                     event = events.recv() => event,
                     () = world.stop.cancelled() => return,
                 };
+                if let Some(page) = page.upgrade() {
+                    world.remember(tab, &*page);
+                }
                 match event {
                     Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
                     Some(PageEvent::Crashed) => world.add_news(format!("Tab {tab} crashed; navigate it again to bring it back.")),
@@ -242,6 +247,12 @@ impl World {
                 }
             }
         });
+    }
+
+    /// The next daemon finds the page as it is now.
+    pub(super) fn remember(self: &Arc<Self>, tab: TabId, page: &dyn Page) {
+        let memento = page.memento();
+        self.hub.decide_now(|registry, _| registry.remember_tab(self.id, tab, memento));
     }
 
     pub(super) fn page(&self, tab: TabId) -> Option<Arc<dyn Page>> {
@@ -313,8 +324,10 @@ impl World {
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };
-        if turn == Turn::Queue {
-            *locked(&self.running) = None;
+        match turn {
+            Turn::Queue => *locked(&self.running) = None,
+            // Its dialog is answered, which only the page knows so far.
+            Turn::Beside => pages.remember(),
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);

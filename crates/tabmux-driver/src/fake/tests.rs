@@ -116,7 +116,7 @@ async fn what_nobody_listens_to_is_bounded_and_blocks_nothing() {
 #[tokio::test]
 async fn a_new_daemon_gets_its_contexts_and_pages_back_at_their_urls() {
     let handle = |name: &str| Handle(name.to_owned());
-    let record = |name: &str, url: &str| PageRecord { handle: handle(name), url: url.to_owned() };
+    let record = |name: &str, url: &str| PageRecord { handle: handle(name), url: url.to_owned(), memento: None };
     let browser = FakeBrowser::new();
     let records = [record("fake-page-1", "https://a.test/x"), record("fake-page-2", "chrome://settings")];
     let found = browser.adopt_context(&handle("fake-ctx-old"), &records).await.unwrap();

@@ -28,7 +28,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
 #[test]
 fn open_sessions_come_back_with_names_tabs_and_currents() {
     let mut session = record(1, token("t"), Phase::Open);
-    session.tabs.insert(TabId(2), Tab { number: TabNumber(40), handle: "p".into(), url: "u".to_owned() });
+    session.tabs.insert(TabId(2), Tab { number: TabNumber(40), handle: "p".into(), url: "u".to_owned(), memento: None });
     (session.current_tab, session.next_tab) = (Some(TabId(2)), 3);
     let sessions = vec![session.clone(), record(2, token("t"), Phase::Open)];
     let currents = vec![(token("t"), None, SessionId(1)), (token("t"), Some("a".into()), SessionId(2))];
@@ -48,7 +48,7 @@ fn open_sessions_come_back_with_names_tabs_and_currents() {
 fn tab_numbers_go_on_above_the_old_ones() {
     let mut session = record(1, token("t"), Phase::Open);
     for (tab, number) in [(1, 40), (3, 17)] {
-        session.tabs.insert(TabId(tab), Tab { number: TabNumber(number), handle: "p".into(), url: "u".to_owned() });
+        session.tabs.insert(TabId(tab), Tab { number: TabNumber(number), handle: "p".into(), url: "u".to_owned(), memento: None });
     }
     (session.current_tab, session.next_tab) = (Some(TabId(1)), 4);
     let mut world = World::restored(rules(), vec![session, record(2, token("t"), Phase::Open)], vec![]);

@@ -1,0 +1,77 @@
+//! A small site of the test's own, and short words for what the tests here do with pages and processes.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::support::{Lab, Mcp, SOON, process, until};
+
+/// Serves a page for every path until the test ends, and remembers what was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    pub(crate) fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let site = Self { url: format!("http://{}", listener.local_addr().unwrap()), asked: Arc::default() };
+        let serving = site.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let site = serving.clone();
+                std::thread::spawn(move || site.answer(stream));
+            }
+        });
+        site
+    }
+
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    pub(crate) fn await_visit(&self, path: &str) {
+        until(&format!("{path} is asked for"), SOON, || self.asked.lock().unwrap().iter().any(|asked| asked == path).then_some(()));
+    }
+
+    fn answer(&self, mut stream: TcpStream) -> Option<()> {
+        let mut request = Vec::new();
+        while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+            let mut chunk = [0; 4096];
+            let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
+            request.extend_from_slice(&chunk[..read]);
+        }
+        let path = String::from_utf8_lossy(&request).split(' ').nth(1)?.to_owned();
+        let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";
+        stream.write_all(format!("{head}{}\r\n\r\n{page}", page.len()).as_bytes()).ok()?;
+        self.asked.lock().unwrap().push(path);
+        Some(())
+    }
+}
+
+pub(crate) fn eval(client: &Mcp, script: &str) -> Value {
+    client.ok("evaluate", &json!({"script": script})).result()["value"].clone()
+}
+
+/// The one browser and its keeper.
+pub(crate) fn browser_and_keeper(lab: &Lab) -> (u32, u32) {
+    let browsers = lab.status()["browsers"].clone();
+    assert_eq!(browsers.as_array().map(Vec::len), Some(1), "{browsers}");
+    let pid = |key: &str| u32::try_from(browsers[0][key].as_u64().unwrap()).unwrap();
+    (pid("pid"), pid("keeper_pid"))
+}
+
+/// A call that is on its way when its daemon dies is told so; who asks once it is dead is served by the next one.
+pub(crate) fn kill(pid: u32) {
+    process::kill(pid);
+    until("it is dead", SOON, || (!process::is_alive(pid)).then_some(()));
+}
+
+/// The processes that draw this browser's pages.
+pub(crate) fn renderers(browser: u32) -> Vec<u32> {
+    process::below(browser).into_iter().filter(|pid| process::command_line(*pid).contains("--type=renderer")).collect()
+}
