@@ -35,6 +35,7 @@ pub(super) enum Partner {
 }
 
 pub(super) fn run(config: &Config, form: Form, units: &[Unit], partner: Partner) -> Outcome<Done> {
+    needs_a_browser(config)?;
     let site = Site::open().map_err(|error| Failure::io("The doctor's own web server cannot start", &error))?;
     let mut daemon = OwnDaemon::start(config)?;
     let judged = units.iter().map(|unit| {
@@ -51,6 +52,18 @@ pub(super) fn run(config: &Config, form: Form, units: &[Unit], partner: Partner)
     }
     output::report(form, &report.document(), || report.text())?;
     Ok(if report.leaks().is_empty() { Done::Well } else { Done::Badly })
+}
+
+/// The fake one has no cookies to mix up, and everything that follows would judge nothing.
+fn needs_a_browser(config: &Config) -> Outcome {
+    match tabmux_daemon::find_browser(&config.settings) {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            let message = "The built-in fake browser has nothing that could leak.";
+            Err(Fault::new(Code::Unsupported, message, "Unset TABMUX_BROWSER, or name a Chromium with it.").into())
+        }
+        Err(fault) => Err(Failure { exit: Exit::Unavailable, fault }),
+    }
 }
 
 fn judge_unit(daemon: &mut OwnDaemon, site: &Site, unit: Unit, partner: Partner) -> Outcome<Judged> {

@@ -66,13 +66,18 @@ impl Agent {
         self.call("close_session", json!({"sessionId": self.session.name})).ok();
     }
 
+    /// Anything the daemon can be asked.
+    pub(super) fn ask(&mut self, ask: &Ask) -> Result<Answer, Fault> {
+        self.control.ask(ask).map(Answer).map_err(|failure| failure.fault)
+    }
+
     pub(super) fn call(&mut self, tool: &str, args: Value) -> Result<Answer, Fault> {
         let mut args = match args {
             Value::Object(args) => args,
             _ => Map::new(),
         };
         args.entry("timeout").or_insert_with(|| CALL_MS.into());
-        self.control.ask(&Ask::Call { tool: tool.into(), args }).map(Answer).map_err(|failure| failure.fault)
+        self.ask(&Ask::Call { tool: tool.into(), args })
     }
 
     /// Runs a script in the tab it stays in.
@@ -94,9 +99,10 @@ impl Agent {
     /// A further tab; gives its id.
     pub(super) fn open_tab(&mut self, url: &str) -> Result<String, Fault> {
         let opened = self.call("new_page", json!({"url": url}))?;
-        opened.0["result"]["tabId"].as_str().map(ToOwned::to_owned).ok_or_else(|| {
-            Fault::new(Code::Internal, "new_page did not say which tab it opened.", "Report this with `tabmux logs`.")
-        })
+        opened.0["result"]["tabId"]
+            .as_str()
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| Fault::new(Code::Internal, "new_page did not say which tab it opened.", "Report this with `tabmux logs`."))
     }
 
     /// The ids of its tabs, in their order.

@@ -2,6 +2,9 @@
 //! a killed doctor left is removed by the next one.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
@@ -24,7 +27,13 @@ const OWN: [&str; 4] = ["listen.addr=off", "limits.max_sessions=0", "session.idl
 pub(super) struct OwnDaemon {
     config: Config,
     operator: Control,
-    ended: bool,
+    signals: Option<Signals>,
+}
+
+/// A thread that puts the daemon away and ends this process when it is told to stop.
+struct Signals {
+    told: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
 impl OwnDaemon {
@@ -37,9 +46,9 @@ impl OwnDaemon {
         };
         let config = Config { token: None, ..Config::resolve(&flags, users.env.clone())? };
         sweep(&config);
-        end_on_signal(config.clone())?;
+        let signals = Signals::await_them(config.clone())?;
         let operator = Control::open_or_start(&config).inspect_err(|_| put_away(&config))?;
-        Ok(Self { config, operator, ended: false })
+        Ok(Self { config, operator, signals: Some(signals) })
     }
 
     /// A caller with an identity of its own.
@@ -51,21 +60,27 @@ impl OwnDaemon {
 
     /// Returns when nothing of it is left.
     pub(super) fn end(mut self) -> Outcome {
-        self.ended = true;
-        put_away(&self.config);
+        self.put_away();
         let left = dirs(&self.config).into_iter().find(|dir| dir.exists());
         left.map_or(Ok(()), |dir| {
             let message = format!("The doctor's own daemon left {} behind.", dir.display());
             Err(Failure::unavailable(Code::Internal, message, "Remove that directory, or run the doctor again, which does."))
         })
     }
+
+    /// Once. Where a signal came first, its thread does it and ends the process.
+    fn put_away(&mut self) {
+        match self.signals.take() {
+            Some(signals) if signals.told.load(Ordering::SeqCst) => signals.thread.join().unwrap_or_default(),
+            Some(_) => put_away(&self.config),
+            None => {}
+        }
+    }
 }
 
 impl Drop for OwnDaemon {
     fn drop(&mut self) {
-        if !self.ended {
-            put_away(&self.config);
-        }
+        self.put_away();
     }
 }
 
@@ -111,21 +126,27 @@ fn sweep(config: &Config) {
     }
 }
 
-/// Ctrl-C, or a closed terminal, takes the daemon along.
-fn end_on_signal(config: Config) -> Outcome {
-    let io = |error| Failure::io("Signals cannot be awaited", &error);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
-    let entered = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(io)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(io)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(io)?;
-    drop(entered);
-    let wait = move || {
-        let number = runtime.block_on(async {
-            tokio::select! { _ = interrupt.recv() => 2, _ = terminate.recv() => 15, _ = hangup.recv() => 1 }
-        });
-        put_away(&config);
-        std::process::exit(128 + number);
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(io)
+impl Signals {
+    /// Ctrl-C, or a closed terminal, takes the daemon along.
+    fn await_them(config: Config) -> Outcome<Self> {
+        let io = |error| Failure::io("Signals cannot be awaited", &error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
+        let entered = runtime.enter();
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(io)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(io)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(io)?;
+        drop(entered);
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        let wait = move || {
+            let number = runtime.block_on(async {
+                tokio::select! { _ = interrupt.recv() => 2, _ = terminate.recv() => 15, _ = hangup.recv() => 1 }
+            });
+            tell.store(true, Ordering::SeqCst);
+            put_away(&config);
+            std::process::exit(128 + number);
+        };
+        let thread = std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(io)?;
+        Ok(Self { told, thread })
+    }
 }

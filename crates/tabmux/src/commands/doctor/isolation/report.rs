@@ -81,8 +81,16 @@ impl Report {
         self.units.iter().flat_map(|judged| judged.rows.iter().flatten().map(|row| (judged.unit, row)))
     }
 
-    fn not_judged(&self) -> usize {
-        self.rows().filter(|(_, row)| row.judgement.is_err()).count()
+    /// ` Not judged: 3 canaries, window.`
+    fn not_judged(&self) -> String {
+        let rows = match self.rows().filter(|(_, row)| row.judgement.is_err()).count() {
+            0 => None,
+            1 => Some("1 canary".to_owned()),
+            number => Some(format!("{number} canaries")),
+        };
+        let units = self.units.iter().filter(|judged| judged.rows.is_err()).map(|judged| judged.unit.name().to_owned());
+        let all: Vec<String> = rows.into_iter().chain(units).collect();
+        if all.is_empty() { String::new() } else { format!(" Not judged: {}.", all.join(", ")) }
     }
 
     pub(super) fn document(&self) -> Value {
@@ -104,11 +112,7 @@ impl Report {
             0 => "Nothing leaks that is promised to be kept apart.".to_owned(),
             number => format!("{number} {}: {}.", if number == 1 { "leak" } else { "leaks" }, leaks.join(", ")),
         };
-        let open = match self.not_judged() {
-            0 => String::new(),
-            number => format!(" {number} not judged."),
-        };
-        format!("{tables}{verdict}{open}\n")
+        format!("{tables}{verdict}{}\n", self.not_judged())
     }
 }
 
@@ -117,9 +121,8 @@ fn for_eyes(judged: &Judged) -> String {
     match &judged.rows {
         Err(fault) => format!("{title}not judged: {fault}\n\n"),
         Ok(rows) => {
-            let cells = |row: &Row| {
-                [row.canary.name.to_owned(), row.promise().to_owned(), format!("{}{}\x1b[0m", row.colour(), row.finding())]
-            };
+            let cells =
+                |row: &Row| [row.canary.name.to_owned(), row.promise().to_owned(), format!("{}{}\x1b[0m", row.colour(), row.finding())];
             let rows: Vec<_> = rows.iter().map(cells).collect();
             format!("{title}{}\n", output::table(["CANARY", "PROMISED", "FOUND"], &rows))
         }
@@ -166,7 +169,7 @@ mod tests {
         let report = Report { units: vec![judged(Unit::Browser, Err(NotJudged("no way to plant it".into())))] };
         assert_eq!(report.document()["units"][0]["canaries"][0]["found"], "not_judged");
         let text = "browser\tcookies\tapart\tnot judged: no way to plant it\n";
-        assert_eq!(report.text(), format!("{text}Nothing leaks that is promised to be kept apart. 1 not judged.\n"));
+        assert_eq!(report.text(), format!("{text}Nothing leaks that is promised to be kept apart. Not judged: 1 canary.\n"));
     }
 
     #[test]
@@ -174,7 +177,8 @@ mod tests {
         let refused = || Judged { unit: Unit::Window, rows: Err(Fault::new(Code::Unsupported, "No windows here.", "Use tabs.")) };
         let report = Report { units: vec![judged(Unit::Context, Ok(Seen::Apart)), refused()] };
         assert_eq!(report.nothing_judged(), None);
-        assert!(report.text().contains("window\t-\t-\tnot judged: [unsupported] No windows here. Use tabs.\n"));
+        assert!(report.text().contains("window\t-\t-\tnot judged: [unsupported] No windows here. Use tabs.\nNothing"));
+        assert!(report.text().ends_with(" Not judged: window.\n"));
         assert_eq!(Report { units: vec![refused()] }.nothing_judged().map(|fault| fault.code), Some(Code::Unsupported));
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
+use tabmux_wire::control::Ask;
 
 use super::super::agent::Agent;
 use super::{Canary, Judgement, Kept, NotJudged, Scene, Seen};
@@ -50,6 +51,12 @@ fn sessions(scene: &mut Scene<'_>) -> Judgement {
             if !is_alike(&fault, name, expected.as_ref(), made_up) {
                 return Ok(Seen::Shared(format!("{tool} tells the other's session {name} from one that never was: {fault}")));
             }
+        }
+    }
+    for name in names.all() {
+        let (kill, rename) = (Ask::Kill { session: name.into() }, Ask::Rename { session: name.into(), name: scene.mark.clone() });
+        if [rename, kill, Ask::Sessions { all: true }].iter().any(|ask| scene.looker.ask(ask).is_ok()) {
+            return Ok(Seen::Shared("the command line lists, renames or ends the other's session".into()));
         }
     }
     // Nothing of all that may have reached it.

@@ -13,11 +13,15 @@ fn dialogs(scene: &mut Scene<'_>) -> Judgement {
         Err(NotJudged(why)) if why.contains(Code::DialogOpen.name()) => {}
         other => return Err(NotJudged(format!("no dialog opened: {other:?}"))),
     }
-    let page = scene.looker.call("evaluate", json!({"script": "1 + 1", "tabId": scene.looker.session.tab, "timeout": 5000}));
-    let disturbed = page.as_ref().map_or(true, |answer| answer.value() != json!(2) || answer.mentions(&scene.mark));
+    let looked = scene.looker.call("evaluate", json!({"script": "1 + 1", "tabId": scene.looker.session.tab}));
     let answered = scene.looker.call("handle_dialog", json!({"tabId": scene.looker.session.tab})).is_ok();
     let owner = scene.planter.call("handle_dialog", json!({"tabId": scene.planter.session.tab}));
-    if disturbed || answered {
+    let held_up = match looked {
+        Ok(answer) => answer.value() != json!(2) || answer.mentions(&scene.mark),
+        Err(fault) if matches!(fault.code, Code::DialogOpen | Code::Timeout) => true,
+        Err(fault) => return Err(fault.into()),
+    };
+    if held_up || answered {
         return Ok(Seen::Shared("the other's alert held it up, was told to it, or could be answered".into()));
     }
     owner?;

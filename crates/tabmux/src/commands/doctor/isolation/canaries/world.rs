@@ -31,7 +31,9 @@ fn clipboard(scene: &mut Scene<'_>) -> Judgement {
 pub(super) const DOWNLOADS: Canary = Canary { name: "downloads", kept: Kept::BySession, probe: downloads };
 
 fn downloads(scene: &mut Scene<'_>) -> Judgement {
-    scene.planter_runs("const link = document.createElement('a'); link.href = `/download/${mark}`; document.body.append(link); link.click()")?;
+    scene.planter_runs(
+        "const link = document.createElement('a'); link.href = `/download/${mark}`; document.body.append(link); link.click()",
+    )?;
     if !scene.site.is_visited(&format!("/download/{}", scene.mark)) {
         return Err(NotJudged("the browser downloaded nothing".into()));
     }
