@@ -38,9 +38,13 @@ pub(crate) enum Command {
     },
     /// Say what is wrong and how to put it right
     Doctor {
-        /// Also check that sessions cannot see each other (needs a browser)
-        #[arg(long)]
-        isolation: bool,
+        /// Try instead what two sessions see of each other, in a daemon and browser of its own; UNIT is context, window, tab or browser
+        #[arg(long, value_name = "UNIT", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+        #[arg(value_parser = ["all", "context", "window", "tab", "browser"], hide_possible_values = true)]
+        isolation: Option<String>,
+        /// Both are one session, so that everything leaks: proves that the doctor would see it
+        #[arg(long, hide = true, requires = "isolation")]
+        same_session: bool,
     },
     /// Make a session
     #[command(visible_alias = "new-session")]

@@ -48,7 +48,13 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::Status) => server::status(&config, form),
         Some(Command::Stop) => server::stop(&config, form),
         Some(Command::Logs { follow }) => server::logs(&config, form, follow),
-        Some(Command::Doctor { isolation }) => return doctor::run(&config, form, isolation, broken),
+        Some(Command::Doctor { isolation, same_session }) => {
+            let patient = match &isolation {
+                Some(units) => doctor::Patient::Sessions { units, same_session },
+                None => doctor::Patient::Machine,
+            };
+            return doctor::run(&config, form, patient, broken);
+        }
         Some(Command::New { session, make, url }) => sessions::new(&config, form, session, make, url),
         Some(Command::Ls(ls)) => sessions::ls(&config, form, &ls),
         Some(Command::HasSession { target }) => sessions::has(&config, form, &target),

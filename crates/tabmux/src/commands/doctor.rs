@@ -1,10 +1,11 @@
 //! `tabmux doctor`: looks at everything a daemon needs and says, for each, that it is well or how to put it right.
 
+mod isolation;
+
 use std::io::IsTerminal;
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use tabmux_core::{Code, Fault};
 use tabmux_daemon::http::ListenError;
 use tabmux_daemon::rundir;
 use tabmux_wire::control::Ask;
@@ -27,11 +28,27 @@ struct Problem {
     cure: String,
 }
 
-pub(super) fn run(config: &Config, form: Form, isolation: bool, broken: Option<Failure>) -> Outcome<Done> {
-    if isolation {
-        let message = "`tabmux doctor --isolation` needs a real browser, which this version cannot drive yet.";
-        return Err(Fault::new(Code::Unsupported, message, "Run `tabmux doctor` without it.").into());
+/// What `doctor` is asked to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patient<'a> {
+    /// This machine, without starting anything.
+    Machine,
+    /// What sessions see of each other, in the named unit of isolation or in all.
+    Sessions { units: &'a str, same_session: bool },
+}
+
+pub(super) fn run(config: &Config, form: Form, patient: Patient<'_>, broken: Option<Failure>) -> Outcome<Done> {
+    match (patient, broken) {
+        (Patient::Machine, broken) => machine(config, form, broken),
+        (Patient::Sessions { .. }, Some(broken)) => Err(broken),
+        (Patient::Sessions { units, same_session }, None) => {
+            let partner = if same_session { isolation::Partner::Itself } else { isolation::Partner::Stranger };
+            isolation::run(config, form, &isolation::Unit::chosen(units), partner)
+        }
     }
+}
+
+fn machine(config: &Config, form: Form, broken: Option<Failure>) -> Outcome<Done> {
     let (daemon, status) = daemon(config);
     let configuration = broken.map(|failure| Check { what: "configuration", finding: Err(failure.into()) });
     let rest = [
