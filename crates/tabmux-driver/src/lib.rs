@@ -8,6 +8,7 @@ pub mod fake;
 mod log;
 mod see;
 mod traffic;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,9 @@ pub use cookie::Cookie;
 pub use error::DriverError;
 pub use log::PageLog;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
+pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
+pub use window::{Place, Strangers, WindowBounds, Windowed};
 
 pub type Result<T> = std::result::Result<T, DriverError>;
 
@@ -120,6 +123,11 @@ pub trait Context: Send + Sync + std::fmt::Debug {
 
     /// Hears of pages that pages of this context opened; they are in it already. One listener; bounded, never blocking the driver.
     fn popups(&self) -> mpsc::Receiver<Popup>;
+
+    /// What else can be asked where pages live in windows among those of others.
+    fn windows(&self) -> Option<&dyn Windowed> {
+        None
+    }
 }
 
 /// A page that another one opened.
