@@ -2,7 +2,7 @@
 //! name or id that comes from an agent reaches the browser.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ use crate::launch::{Launch, Sharing};
 use crate::page::Look;
 use crate::protocol::{Event, target};
 use crate::transport::Transport;
+use crate::windows::{OwnWindows, Windows};
 use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub struct CdpBrowser {
     info: Mutex<BrowserInfo>,
     connection: Connection,
     targets: Arc<Targets>,
+    windows: Arc<Windows>,
     me: Weak<Self>,
     /// How it was started, and whom to ask to end it; none for a browser that is somebody else's.
     kept: Option<(Launch, mpsc::Sender<EndOrder>)>,
@@ -35,6 +37,8 @@ pub struct CdpBrowser {
 #[derive(Debug, Default)]
 struct Targets {
     contexts: Mutex<HashMap<String, Weak<CdpContext>>>,
+    /// Weak, or the connection would keep itself.
+    windows: OnceLock<Weak<Windows>>,
 }
 
 impl CdpBrowser {
@@ -53,7 +57,20 @@ impl CdpBrowser {
         let connection = Connection::start(transport, first_id, Arc::clone(&targets) as Arc<dyn Listener>);
         let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
         connection.call_in(None, &discover, HOUSEKEEPING).await?;
-        Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, me: me.clone(), kept }))
+        let windows = Windows::new(connection.clone());
+        targets.windows.set(Arc::downgrade(&windows)).expect("they were made just now");
+        Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, windows, me: me.clone(), kept }))
+    }
+
+    /// Where the files of the window helper go: a directory that only this user can write to. Without one, every page of a
+    /// context isolated by window gets a window of its own.
+    pub fn keep_window_helper_in(&self, place: std::path::PathBuf) {
+        self.windows.keep_helper_in(place);
+    }
+
+    /// Nobody but us has used this browser so far.
+    pub(crate) fn is_fresh(&self) {
+        self.windows.set_untouched();
     }
 
     /// The wire itself, for tests that count and listen. Nothing of an agent's reaches it.
@@ -73,7 +90,7 @@ impl CdpBrowser {
     fn remember(&self, id: &str, unit: Unit, look: Look) -> Arc<CdpContext> {
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
-        let context = Arc::new(CdpContext::new(id.to_owned(), unit, look, self.connection.clone(), browser));
+        let context = Arc::new(CdpContext::new(id.to_owned(), unit, look, self.connection.clone(), Arc::clone(&self.windows), browser));
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -95,18 +112,25 @@ impl CdpBrowser {
     }
 }
 
-/// How the handles of contexts begin that are only some tabs of a shared profile.
+/// How the handles of contexts begin that are only some tabs or windows of a shared profile.
 const TABS: &str = "tabs-";
+const WINDOWS: &str = "windows-";
 
 impl CdpBrowser {
     /// The browser has no name for such a context, so one is made that no other browser's can be taken for.
-    fn name_of_tabs(&self) -> Result<String> {
+    fn name_of(&self, kind: &str) -> Result<String> {
         let number = getrandom::u64().map_err(|error| DriverError::BrowserGone(format!("no random numbers for a handle: {error}")))?;
-        Ok(format!("{}{number:016x}", self.tabs_prefix()))
+        Ok(format!("{kind}{}-{number:016x}", self.info().id))
     }
 
-    fn tabs_prefix(&self) -> String {
-        format!("{TABS}{}-", self.info().id)
+    /// The unit of a context in the shared profile that was made in this very browser; `None` for other kinds of contexts.
+    fn shared_unit(&self, handle: &str) -> Result<Option<Unit>> {
+        let (kind, unit) = match handle {
+            tabs if tabs.starts_with(TABS) => (TABS, Unit::Tabs),
+            windows if windows.starts_with(WINDOWS) => (WINDOWS, Unit::Windows(OwnWindows::default())),
+            _ => return Ok(None),
+        };
+        if handle.starts_with(&format!("{kind}{}-", self.info().id)) { Ok(Some(unit)) } else { Err(gone()) }
     }
 }
 
@@ -130,6 +154,26 @@ impl Targets {
         })
     }
 
+    fn windows(&self) -> Option<Arc<Windows>> {
+        self.windows.get()?.upgrade()
+    }
+
+    /// A page came up in the profile that does not say who opened it. It is looked at from outside only, until it is clear
+    /// that it belongs here.
+    fn stranger(&self, info: target::TargetInfo) {
+        let sharing: Vec<_> = self.all().into_iter().filter(|context| context.shares_profile()).collect();
+        let (Some(windows), false) = (self.windows(), sharing.is_empty() || info.opener_id.is_some()) else { return };
+        tokio::spawn(async move {
+            if !windows.is_stranger(&info.target_id).await {
+                return;
+            }
+            let window = windows.window_of(&info.target_id).await.ok();
+            if let Some(context) = sharing.into_iter().find(|context| context.claims(window, &info.url)) {
+                context.arrived(info);
+            }
+        });
+    }
+
     fn all(&self) -> Vec<Arc<CdpContext>> {
         self.contexts().values().filter_map(Weak::upgrade).collect()
     }
@@ -140,20 +184,28 @@ impl Listener for Targets {
         match method {
             target::TargetCreated::METHOD => {
                 let Some(target::TargetCreated { target_info: info }) = read(params) else { return };
-                if info.kind == "page"
-                    && let Some(context) = self.of(&info)
-                {
-                    context.arrived(info);
+                if info.kind != "page" {
+                    return;
+                }
+                match self.of(&info) {
+                    Some(context) => context.arrived(info),
+                    None => self.stranger(info),
                 }
             }
             target::TargetInfoChanged::METHOD => {
                 let Some(target::TargetInfoChanged { target_info: info }) = read(params) else { return };
+                if let Some(windows) = self.windows() {
+                    windows.forget(&info.target_id);
+                }
                 if let Some(context) = self.of(&info) {
                     context.moved(&info);
                 }
             }
             target::TargetDestroyed::METHOD => {
                 let Some(event) = read::<target::TargetDestroyed>(params) else { return };
+                if let Some(windows) = self.windows() {
+                    windows.destroyed(&event.target_id);
+                }
                 self.all().iter().for_each(|context| context.closed_target(&event.target_id));
             }
             _ => {}
@@ -213,10 +265,10 @@ impl Browser for CdpBrowser {
                 let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
                 self.furnished(self.remember(&made.browser_context_id, Unit::Context, Look::of(spec)), spec).await
             }
-            Isolation::Tab => self.furnished(self.remember(&self.name_of_tabs()?, Unit::Tabs, Look::of(spec)), spec).await,
+            Isolation::Tab => self.furnished(self.remember(&self.name_of(TABS)?, Unit::Tabs, Look::of(spec)), spec).await,
             Isolation::Window => {
-                let text = "A window of its own in a shared profile is not built yet; use context, tab or browser.";
-                Err(DriverError::Unsupported(text.into()))
+                let unit = Unit::Windows(OwnWindows::default());
+                self.furnished(self.remember(&self.name_of(WINDOWS)?, unit, Look::of(spec)), spec).await
             }
         }
     }
@@ -224,12 +276,7 @@ impl Browser for CdpBrowser {
     async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
         let found = match self.living(&context.0) {
             Some(context) => context,
-            None if context.0.starts_with(TABS) => {
-                if !context.0.starts_with(&self.tabs_prefix()) {
-                    return Err(gone());
-                }
-                self.remember(&context.0, Unit::Tabs, Look::default())
-            }
+            None if let Some(unit) = self.shared_unit(&context.0)? => self.remember(&context.0, unit, Look::default()),
             None => {
                 let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
                 if !known.browser_context_ids.contains(&context.0) {

@@ -7,12 +7,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use tabmux_driver::{Browser, Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result};
+use tabmux_driver::{Browser, Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result, Windowed};
 use tokio::sync::mpsc;
 
 use crate::connection::Connection;
 use crate::page::{CdpPage, Look, Memento};
 use crate::protocol::target::{self, TargetInfo};
+use crate::windows::{OwnWindows, Windows};
 use crate::{CdpBrowser, CdpError};
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
@@ -24,24 +25,28 @@ const MAX_GONE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct CdpContext {
     handle: Handle,
-    unit: Unit,
+    pub(crate) unit: Unit,
     /// A browser that ends with this context.
     browser: Weak<CdpBrowser>,
     /// How its pages are shown.
-    look: Look,
-    connection: Connection,
+    pub(crate) look: Look,
+    pub(crate) connection: Connection,
+    /// Those of the profile, which pages outside a browser context share.
+    pub(crate) windows: Arc<Windows>,
     /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
-    making: tokio::sync::Mutex<()>,
+    pub(crate) making: tokio::sync::Mutex<()>,
     inner: Mutex<Inner>,
 }
 
 /// What keeps the pages of a context from those of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Unit {
     /// A browser context: own cookies, storage and cache.
     Context,
     /// Nothing but that they are its own; cookies are the profile's.
     Tabs,
+    /// The windows they are in; cookies are the profile's.
+    Windows(OwnWindows),
 }
 
 #[derive(Debug)]
@@ -55,10 +60,18 @@ struct Inner {
 }
 
 impl CdpContext {
-    pub(crate) fn new(id: String, unit: Unit, look: Look, connection: Connection, browser: Weak<CdpBrowser>) -> Self {
+    pub(crate) fn new(
+        id: String,
+        unit: Unit,
+        look: Look,
+        connection: Connection,
+        windows: Arc<Windows>,
+        browser: Weak<CdpBrowser>,
+    ) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
         let inner = Inner { pages: Some(HashMap::new()), gone: VecDeque::new(), popups, unheard: Some(unheard) };
-        Self { handle: Handle(id), unit, browser, look, connection, making: tokio::sync::Mutex::default(), inner: Mutex::new(inner) }
+        let making = tokio::sync::Mutex::default();
+        Self { handle: Handle(id), unit, browser, look, connection, windows, making, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -75,19 +88,34 @@ impl CdpContext {
 
     /// As the browser wants it: none is the profile's own.
     fn browser_context(&self) -> Option<String> {
-        (self.unit == Unit::Context).then(|| self.handle.0.clone())
+        matches!(self.unit, Unit::Context).then(|| self.handle.0.clone())
     }
 
-    fn page(&self, target: &str) -> Option<Arc<CdpPage>> {
+    pub(crate) fn page(&self, target: &str) -> Option<Arc<CdpPage>> {
         self.inner().pages.as_ref()?.get(target).cloned()
     }
 
+    pub(crate) fn pages(&self) -> Vec<Arc<CdpPage>> {
+        self.inner().pages.iter().flat_map(HashMap::values).cloned().collect()
+    }
+
     /// Takes a page in, unless the context was closed meanwhile.
-    fn keep(&self, target: &str, page: &Arc<CdpPage>) -> Result<()> {
+    pub(crate) fn keep(&self, target: &str, page: &Arc<CdpPage>) -> Result<()> {
         let mut inner = self.inner();
         let pages = inner.pages.as_mut().ok_or_else(closed)?;
+        self.windows.take(target);
         pages.insert(target.to_owned(), Arc::clone(page));
         Ok(())
+    }
+
+    /// A page that was made for this context becomes one of its pages.
+    pub(crate) async fn take_in(&self, id: &str) -> Result<Arc<CdpPage>> {
+        let page = CdpPage::attach(&self.connection, id, "about:blank".into(), self.look).await?;
+        if let Err(closed) = self.keep(id, &page) {
+            page.close().await?;
+            return Err(closed);
+        }
+        Ok(page)
     }
 
     /// The pages of a former daemon that still live, and those that opened while there was none. One that does not answer
@@ -121,7 +149,10 @@ impl CdpContext {
             background: Some(true),
             ..target::CreateTarget::default()
         };
-        Ok(self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id)
+        match self.unit {
+            Unit::Context => Ok(self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id),
+            Unit::Tabs | Unit::Windows(_) => Ok(self.windows.create(&create).await?),
+        }
     }
 
     /// Among those who share the profile only the records say whose a page is, and whose those that it opened.
@@ -129,7 +160,7 @@ impl CdpContext {
         let recorded = |id: &String| records.iter().any(|record| record.handle.0 == *id);
         match self.unit {
             Unit::Context => info.browser_context_id.as_ref() == Some(&self.handle.0),
-            Unit::Tabs => recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded),
+            Unit::Tabs | Unit::Windows(_) => recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded),
         }
     }
 
@@ -217,6 +248,21 @@ impl CdpContext {
         }
     }
 
+    /// The page is none of this context's any more, and stays as it is.
+    pub(crate) async fn release(&self, target: &str) -> Result<()> {
+        let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
+        let Some(page) = page else { return Ok(()) };
+        page.state().end(DriverError::PageGone, None);
+        let detach = target::DetachFromTarget { session_id: Some(page.session().to_owned()) };
+        let detached = self.connection.call_in(None, &detach, HOUSEKEEPING).await;
+        self.connection.forget(page.session());
+        match detached {
+            // Refused: it is gone already.
+            Ok(_) | Err(CdpError::Refused { .. } | CdpError::SessionGone) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     pub(crate) fn closed_target(&self, target: &str) {
         let mut inner = self.inner();
         let page = inner.pages.as_mut().and_then(|pages| pages.remove(target));
@@ -242,20 +288,19 @@ impl Context for CdpContext {
     }
 
     async fn open_page(&self) -> Result<Arc<dyn Page>> {
+        if let Unit::Windows(own) = &self.unit {
+            return self.open_in_newest(own).await;
+        }
         let _making = self.making.lock().await;
         if self.is_closed() {
             return Err(closed());
         }
         let id = self.make_target().await?;
-        let page = CdpPage::attach(&self.connection, &id, "about:blank".into(), self.look).await?;
-        if let Err(closed) = self.keep(&id, &page) {
-            page.close().await?;
-            return Err(closed);
-        }
-        Ok(page)
+        Ok(self.take_in(&id).await?)
     }
 
     async fn close(&self) -> Result<()> {
+        self.release_strangers().await?;
         let pages = self.inner().pages.take().unwrap_or_default();
         for page in pages.values() {
             page.state().end(DriverError::PageGone, None);
@@ -289,6 +334,10 @@ impl Context for CdpContext {
         self.forget_cookies().await
     }
 
+    fn windows(&self) -> Option<&dyn Windowed> {
+        matches!(self.unit, Unit::Windows(_)).then_some(self)
+    }
+
     fn popups(&self) -> mpsc::Receiver<Popup> {
         let mut inner = self.inner();
         if let Some(unheard) = inner.unheard.take() {
@@ -309,6 +358,6 @@ impl Inner {
     }
 }
 
-fn closed() -> DriverError {
+pub(crate) fn closed() -> DriverError {
     DriverError::BrowserGone("its context was closed".into())
 }

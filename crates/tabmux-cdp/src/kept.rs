@@ -49,8 +49,13 @@ impl CdpBrowser {
         let first_id = first_id(about.generation);
         let dead = |error: crate::CdpError| LaunchError::Died { status: "no answer".into(), words: error.to_string() };
         let transport = Transport::pipe(pipe.read, pipe.write, start).map_err(dead)?;
+        let helper = about.nest.join("helper");
         let (orders, ordered) = mpsc::channel(1);
         let browser = Self::connect_to(transport, first_id, info, Some((launch, orders))).await.map_err(dead)?;
+        browser.keep_window_helper_in(helper);
+        if start == Start::Fresh {
+            browser.is_fresh();
+        }
         let warden = Warden { home: home.clone(), connection: browser.connection().clone(), browser: Arc::downgrade(&browser) };
         tokio::spawn(warden.watch(claim, ordered));
         Ok(browser)

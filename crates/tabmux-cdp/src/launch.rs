@@ -132,6 +132,10 @@ impl Launch {
         // Chromium reads only the last of these, so the user's join ours.
         let theirs = self.args.iter().filter_map(|arg| arg.strip_prefix(FEATURE_SWITCH));
         all.push(format!("{FEATURE_SWITCH}{}", FEATURES_OFF.into_iter().chain(theirs).collect::<Vec<_>>().join(",")));
+        if self.binary.kind != Kind::HeadlessShell {
+            // Lets the pipe, and nothing else, load the extension that puts tabs into windows.
+            all.push("--enable-unsafe-extension-debugging".to_owned());
+        }
         if self.mode == Mode::Headless {
             if self.binary.kind != Kind::HeadlessShell {
                 all.push("--headless=new".to_owned());

@@ -13,6 +13,7 @@ pub mod launch;
 mod page;
 pub mod protocol;
 mod transport;
+mod windows;
 mod wire;
 
 pub use browser::CdpBrowser;

@@ -15,4 +15,4 @@ pub use registry::{
     Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, TabRef, check_name, foreign_tab,
 };
 pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
-pub use window::{Placement, Scoping, WindowId, WindowScope};
+pub use window::{Ground, Placement, Scoping, Spot, WindowId, WindowScope};

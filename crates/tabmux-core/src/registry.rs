@@ -12,12 +12,13 @@ mod sessions;
 mod tabs;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::session::Live;
-use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Seat, Session, SessionId, TabId, TabNumber, Uuid};
+use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Scoping, Seat, Session, SessionId, TabId, TabNumber, Uuid};
 
 pub use calls::Admitted;
 pub use sessions::{Listed, Open, Opened, check_name};
@@ -37,6 +38,8 @@ pub struct Rules {
     pub max_clones: u32,
     /// How many calls may wait in one session.
     pub max_waiting: usize,
+    /// Of the sessions that are made from now on (S4.18).
+    pub scoping: Scoping,
 }
 
 /// What must happen outside.

@@ -1,5 +1,5 @@
 //! Seed 4's rules as data: which windows a session owns, where its tabs are, and what is visible to it. A
-//! driver reports facts (this tab is in that window); the verdicts are made here.
+//! driver reports facts (this tab is in that window, which was there before); the verdicts are made here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +24,24 @@ pub struct WindowScope {
     pub scoping: Scoping,
     pub windows: BTreeSet<WindowId>,
     pub places: BTreeMap<TabId, WindowId>,
+    /// Own windows that did not take a new tab, as popups' do not. Learnt anew by the next daemon.
+    pub full: BTreeSet<WindowId>,
+}
+
+/// Where a driver found a tab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    pub window: WindowId,
+    pub ground: Ground,
+}
+
+/// What a window was when the tab came into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// Made for the tab, or nobody else's tab is in it.
+    New,
+    /// There before, with others in it.
+    Old,
 }
 
 /// What follows from where a tab was found.
@@ -32,7 +50,7 @@ pub enum Placement {
     Right,
     /// A new tab landed elsewhere and must be made again there (S4.15, C14).
     Misplaced {
-        expected: WindowId,
+        expected: Option<WindowId>,
         found: WindowId,
     },
     /// A tab was dragged out of the session's windows: it is the person's now (S4.19).
@@ -45,26 +63,30 @@ impl WindowScope {
         self.windows.insert(window);
     }
 
-    /// Where a new tab belongs: the newest of the session's windows (S4.5).
+    /// Where a new tab belongs: the newest of the session's windows that takes one (S4.5).
     pub fn home(&self) -> Option<WindowId> {
-        self.windows.last().copied()
+        self.windows.iter().rev().find(|window| !self.full.contains(window)).copied()
     }
 
-    /// Notes where a new tab was made.
-    pub fn place_new(&mut self, tab: TabId, found: WindowId) -> Placement {
-        match self.home() {
-            Some(expected) if self.scoping == Scoping::Windows && !self.windows.contains(&found) => {
-                Placement::Misplaced { expected, found }
-            }
-            _ => {
-                self.places.insert(tab, found);
-                Placement::Right
-            }
+    /// Notes where a new tab, or one that a tab of the session opened, came up. A window that is nobody else's becomes
+    /// the session's; in somebody else's it cannot stay.
+    pub fn place_new(&mut self, tab: TabId, spot: Spot) -> Placement {
+        let found = spot.window;
+        if spot.ground == Ground::New {
+            self.adopt(found);
         }
+        if self.scoping == Scoping::Windows && !self.windows.contains(&found) {
+            return Placement::Misplaced { expected: self.home(), found };
+        }
+        self.places.insert(tab, found);
+        Placement::Right
     }
 
-    /// Notes where an own tab is now.
+    /// Notes where an own tab is now. One whose place was never known cannot have left it.
     pub fn moved(&mut self, tab: TabId, found: WindowId) -> Placement {
+        if !self.places.contains_key(&tab) {
+            return Placement::Right;
+        }
         if self.scoping == Scoping::Windows && !self.windows.contains(&found) {
             self.places.remove(&tab);
             return Placement::Left;
@@ -76,6 +98,7 @@ impl WindowScope {
     /// The person closed a window; the tabs that were in it are gone (S4.17).
     pub fn window_closed(&mut self, window: WindowId) -> Vec<TabId> {
         self.windows.remove(&window);
+        self.full.remove(&window);
         let gone = self.places.iter().filter(|(_, at)| **at == window).map(|(tab, _)| *tab).collect();
         self.places.retain(|_, at| *at != window);
         gone
@@ -99,6 +122,10 @@ mod tests {
     const OWN: WindowId = WindowId(10);
     const USERS: WindowId = WindowId(99);
 
+    fn old(window: WindowId) -> Spot {
+        Spot { window, ground: Ground::Old }
+    }
+
     fn scope() -> WindowScope {
         let mut scope = WindowScope::default();
         scope.adopt(OWN);
@@ -109,9 +136,9 @@ mod tests {
     #[test]
     fn a_new_tab_in_a_foreign_window_is_misplaced_and_not_noted() {
         let mut scope = scope();
-        assert_eq!(scope.place_new(TabId(1), USERS), Placement::Misplaced { expected: OWN, found: USERS });
+        assert_eq!(scope.place_new(TabId(1), old(USERS)), Placement::Misplaced { expected: Some(OWN), found: USERS });
         assert!(scope.places.is_empty());
-        assert_eq!(scope.place_new(TabId(1), OWN), Placement::Right);
+        assert_eq!(scope.place_new(TabId(1), old(OWN)), Placement::Right);
         assert_eq!(scope.places[&TabId(1)], OWN);
     }
 
@@ -119,10 +146,31 @@ mod tests {
     #[test]
     fn a_tab_dragged_out_has_left_and_is_no_longer_listed_by_place() {
         let mut scope = scope();
-        scope.place_new(TabId(1), OWN);
+        scope.place_new(TabId(1), old(OWN));
         assert_eq!(scope.moved(TabId(1), USERS), Placement::Left);
         assert!(scope.places.is_empty());
-        assert_eq!(scope.moved(TabId(1), OWN), Placement::Right);
+        assert_eq!(scope.moved(TabId(2), USERS), Placement::Right, "one that was never placed");
+    }
+
+    /// S4.7, S4.23
+    #[test]
+    fn a_window_made_for_a_tab_is_the_sessions_and_one_of_others_never() {
+        let mut scope = WindowScope::default();
+        assert_eq!(scope.place_new(TabId(1), old(USERS)), Placement::Misplaced { expected: None, found: USERS });
+        assert_eq!(scope.place_new(TabId(1), Spot { window: OWN, ground: Ground::New }), Placement::Right);
+        assert_eq!((scope.windows.len(), scope.home()), (1, Some(OWN)));
+    }
+
+    /// S4.15
+    #[test]
+    fn a_window_that_takes_no_tab_is_no_home_and_stays_the_sessions() {
+        let mut scope = scope();
+        scope.adopt(WindowId(11));
+        scope.full.insert(WindowId(11));
+        assert_eq!(scope.home(), Some(OWN));
+        assert_eq!(scope.place_new(TabId(1), old(WindowId(11))), Placement::Right);
+        scope.window_closed(WindowId(11));
+        assert!(scope.full.is_empty());
     }
 
     /// S4.2, S4.6, S4.18
@@ -135,7 +183,7 @@ mod tests {
         assert_eq!(scope.visible(tabs.into_iter()).collect::<Vec<_>>(), [TabId(2), TabId(3)]);
         scope.scoping = Scoping::Off;
         assert_eq!(scope.visible(tabs.into_iter()).collect::<Vec<_>>(), tabs);
-        assert_eq!(scope.place_new(TabId(4), USERS), Placement::Right);
+        assert_eq!(scope.place_new(TabId(4), old(USERS)), Placement::Right);
         assert_eq!(scope.moved(TabId(4), WindowId(7)), Placement::Right);
     }
 
@@ -145,8 +193,8 @@ mod tests {
         let mut scope = scope();
         scope.adopt(WindowId(11));
         assert_eq!(scope.home(), Some(WindowId(11)));
-        scope.place_new(TabId(1), OWN);
-        scope.place_new(TabId(2), WindowId(11));
+        scope.place_new(TabId(1), old(OWN));
+        scope.place_new(TabId(2), old(WindowId(11)));
         assert_eq!(scope.window_closed(WindowId(11)), [TabId(2)]);
         assert_eq!((scope.home(), &scope.places), (Some(OWN), &BTreeMap::from([(TabId(1), OWN)])));
         scope.forget(TabId(1));

@@ -6,10 +6,11 @@ mod chromium;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tabmux_cdp::find::Binary;
 use tabmux_cdp::launch::{Mode, Sharing};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord};
+use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, PageRecord};
 use tokio::sync::OnceCell;
 
 use crate::settings::{BrowserChoice, Chromium, Settings};
@@ -35,9 +36,17 @@ enum Source {
 
 #[derive(Clone, Debug)]
 struct Running {
+    /// What it was started as; none for the fake one.
+    launch: Option<Wanted>,
+    browser: Arc<dyn Browser>,
+}
+
+/// Which browser a session needs: one serves all that need the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    binary: Binary,
     mode: Mode,
     sharing: Sharing,
-    browser: Arc<dyn Browser>,
 }
 
 impl Browsers {
@@ -52,7 +61,7 @@ impl Browsers {
     /// A browser that is there already.
     #[cfg(test)]
     pub(crate) fn given(browser: Arc<dyn Browser>) -> Self {
-        Self::of(Source::Fake, vec![Running { mode: Mode::Headless, sharing: Sharing::Many, browser }], Vec::new())
+        Self::of(Source::Fake, vec![Running { launch: None, browser }], Vec::new())
     }
 
     fn of(source: Source, running: Vec<Running>, known: Vec<Handle>) -> Self {
@@ -72,17 +81,17 @@ impl Browsers {
     pub(crate) async fn get(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
         self.take_over().await;
         let _starting = self.starting.lock().await;
-        let (mode, sharing) = self.wanted(spec);
-        let shared = |running: &&Running| sharing == Sharing::Many && running.sharing == sharing && running.mode == mode;
-        let known = self.list().iter().find(shared).map(|running| Arc::clone(&running.browser));
+        let wanted = self.wanted(spec)?;
+        let alone = wanted.as_ref().is_some_and(|wanted| wanted.sharing == Sharing::One);
+        let known = self.list().iter().find(|running| !alone && running.launch == wanted).map(|running| Arc::clone(&running.browser));
         if let Some(browser) = known {
             return Ok(browser);
         }
-        let browser = match &self.source {
-            Source::Fake => FakeBrowser::new() as Arc<dyn Browser>,
-            Source::Chromium(starter) => starter.start(mode, sharing).await?,
+        let browser = match (&self.source, &wanted) {
+            (Source::Chromium(starter), Some(wanted)) => starter.start(wanted).await?,
+            (Source::Fake | Source::Chromium(_), _) => FakeBrowser::new() as Arc<dyn Browser>,
         };
-        self.add(mode, sharing, &browser);
+        self.add(wanted, &browser);
         Ok(browser)
     }
 
@@ -141,30 +150,27 @@ impl Browsers {
         let Source::Chromium(starter) = &self.source else { return };
         self.taken_over
             .get_or_init(|| async {
-                for (mode, sharing, browser) in starter.take_over().await {
+                for (launch, browser) in starter.take_over().await {
                     if let Err(error) = browser.keep_only(&self.known).await {
                         tracing::warn!(%error, "what a former daemon was making may be left in its browser");
                     }
-                    self.add(mode, sharing, &browser);
+                    self.add(launch, &browser);
                 }
             })
             .await;
     }
 
     /// The fake browser is one for all: it keeps apart what others keep apart by processes.
-    fn wanted(&self, spec: &ContextSpec) -> (Mode, Sharing) {
+    fn wanted(&self, spec: &ContextSpec) -> Result<Option<Wanted>, Fault> {
         match &self.source {
-            Source::Fake => (Mode::Headless, Sharing::Many),
-            Source::Chromium(starter) => {
-                let sharing = if spec.isolation == Isolation::Browser { Sharing::One } else { Sharing::Many };
-                (starter.mode(spec), sharing)
-            }
+            Source::Fake => Ok(None),
+            Source::Chromium(starter) => starter.wanted(spec).map(Some),
         }
     }
 
     /// Keeps the browser for as long as it lives.
-    fn add(&self, mode: Mode, sharing: Sharing, browser: &Arc<dyn Browser>) {
-        self.list().push(Running { mode, sharing, browser: Arc::clone(browser) });
+    fn add(&self, launch: Option<Wanted>, browser: &Arc<dyn Browser>) {
+        self.list().push(Running { launch, browser: Arc::clone(browser) });
         let (running, browser) = (Arc::clone(&self.running), Arc::clone(browser));
         tokio::spawn(async move {
             let why = browser.gone().await;

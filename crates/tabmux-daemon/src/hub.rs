@@ -231,6 +231,7 @@ fn rules(settings: &Settings) -> Rules {
         max_sessions: settings.limits.max_sessions,
         max_clones: settings.limits.max_clones,
         max_waiting: settings.limits.queue,
+        scoping: settings.windows.scoping,
     }
 }
 

@@ -174,6 +174,7 @@ impl SessionRecord {
                 scoping: if self.unscoped { Scoping::Off } else { Scoping::Windows },
                 windows: self.windows.into_iter().map(WindowId).collect::<BTreeSet<_>>(),
                 places,
+                full: BTreeSet::new(),
             },
         })
     }
@@ -243,6 +244,7 @@ mod tests {
                 scoping: Scoping::Off,
                 windows: BTreeSet::from([WindowId(4)]),
                 places: BTreeMap::from([(TabId(2), WindowId(4))]),
+                full: BTreeSet::new(),
             },
         }
     }

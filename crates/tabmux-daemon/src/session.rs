@@ -3,6 +3,7 @@
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
 mod pages;
+mod windows;
 mod world;
 
 use std::collections::VecDeque;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use tabmux_core::OnLost;
+pub use tabmux_core::{OnLost, Scoping};
+pub use tabmux_driver::{Strangers, WindowBounds};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -17,6 +18,7 @@ pub struct Settings {
     pub session_info: SessionInfo,
     pub browser: BrowserChoice,
     pub chromium: Chromium,
+    pub windows: Windows,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
     /// Mounts the MCP conformance fixtures beside the tools. Tests only.
@@ -89,6 +91,16 @@ pub struct Chromium {
     pub args: Vec<String>,
     /// Width and height of new windows.
     pub window: (u32, u32),
+}
+
+/// How sessions isolated by window live beside each other and the person (Seed 4).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Windows {
+    pub scoping: Scoping,
+    /// Where a session's new window is put.
+    pub bounds: WindowBounds,
+    /// What of the person's is shown where scoping is off.
+    pub strangers: Strangers,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -66,6 +66,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         on_lost: OnLost::Grace,
         session_info: SessionInfo::Auto,
         browser: BrowserChoice::Fake,
+        windows: crate::settings::Windows::default(),
         chromium: Chromium {
             keeper: PathBuf::new(),
             runtime_dir: dir.to_owned(),

@@ -6,6 +6,10 @@ use tabmux_core::{Code, Fault};
 pub enum DriverError {
     #[error("The page is gone: it was closed by a person or by its own script.")]
     PageGone,
+    #[error("The window is gone: it was closed by a person.")]
+    WindowGone,
+    #[error("The window takes no tabs.")]
+    WindowFull,
     #[error("The page crashed.")]
     PageCrashed,
     #[error("The browser is gone: {0}")]
@@ -34,6 +38,7 @@ impl From<DriverError> for Fault {
     fn from(error: DriverError) -> Self {
         let (code, hint) = match &error {
             DriverError::PageGone => (Code::TabGone, "Call list_pages to see which tabs are left, or new_page."),
+            DriverError::WindowGone | DriverError::WindowFull => (Code::TabGone, "Call new_page to have a new window."),
             DriverError::PageCrashed => (Code::TabCrashed, "Call navigate with reload to bring it back, or close_page."),
             DriverError::BrowserGone(_) => (Code::BrowserCrashed, "Call navigate to start afresh."),
             DriverError::NavigationFailed(_) => (Code::NavigationFailed, "Check the URL, then navigate again."),

@@ -10,6 +10,7 @@ mod see;
 mod storage;
 mod traffic;
 mod wait;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,10 @@ pub use error::DriverError;
 pub use log::PageLog;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
 pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
+pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
 pub use wait::{Awaited, UrlPattern};
+pub use window::{Place, Strangers, WindowBounds, Windowed};
 
 pub type Result<T> = std::result::Result<T, DriverError>;
 
@@ -135,6 +138,11 @@ pub trait Context: Send + Sync + std::fmt::Debug {
 
     /// Hears of pages that pages of this context opened; they are in it already. One listener; bounded, never blocking the driver.
     fn popups(&self) -> mpsc::Receiver<Popup>;
+
+    /// What else can be asked where pages live in windows among those of others.
+    fn windows(&self) -> Option<&dyn Windowed> {
+        None
+    }
 }
 
 /// A page that another one opened.

@@ -11,7 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use tabmux_daemon::Settings;
-use tabmux_daemon::settings::{BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, SessionInfo};
+use tabmux_daemon::settings::{
+    BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo, Strangers, WindowBounds, Windows,
+};
 
 use crate::failure::{Failure, Outcome};
 use layers::{Layers, Raw};
@@ -114,6 +116,7 @@ impl Config {
                 path => Some(BrowserChoice::Named(Some(path.into()))),
             })?,
             chromium: chromium(layers, &places)?,
+            windows: windows(layers)?,
             supervised: false,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
         };
@@ -126,6 +129,28 @@ impl Config {
             env,
         })
     }
+}
+
+/// How sessions isolated by window live (Seed 4).
+fn windows(layers: &Layers) -> Outcome<Windows> {
+    let choices = "LEFT,TOP,WIDTHxHEIGHT such as 20,20,1800x1200";
+    Ok(Windows {
+        scoping: layers.read("window.scope", Scoping::Windows, TRUTH, |raw| {
+            truth(raw).map(|scoped| if scoped { Scoping::Windows } else { Scoping::Off })
+        })?,
+        bounds: layers.read("window.bounds", WindowBounds::default(), choices, |raw| bounds(raw.text()?))?,
+        strangers: Strangers {
+            all_kinds: layers.read("window.include_all_pages", false, TRUTH, truth)?,
+            devtools: layers.read("window.devtools_pages", false, TRUTH, truth)?,
+        },
+    })
+}
+
+fn bounds(text: &str) -> Option<WindowBounds> {
+    let [left, top, size] = text.split(',').map(str::trim).collect::<Vec<_>>()[..] else { return None };
+    let (width, height) = size.split_once('x')?;
+    let side = |text: &str| text.parse().ok().filter(|side| (100..=16_384).contains(side));
+    Some(WindowBounds { left: left.parse().ok()?, top: top.parse().ok()?, width: side(width)?, height: side(height)? })
 }
 
 /// The size most sites are made for.

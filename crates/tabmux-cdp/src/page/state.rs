@@ -1,7 +1,9 @@
 //! What is known of a page without asking it: where it is, what it logged, which dialog is open, how far its
 //! loading got. Written by the connection's reader, which must never wait; read by everybody else.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
@@ -18,6 +20,10 @@ const EVENT_QUEUE: usize = 64;
 
 /// An event larger than this is noted, not decoded: a page writes as much as it likes.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
+
+/// How many pages asked for are remembered, and for how long.
+const MAX_ASKED: usize = 16;
+const ASKED_LATELY: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(crate) struct PageState {
@@ -56,6 +62,8 @@ struct Inner {
     dialog: Option<OpenDialog>,
     log: PageLog,
     traffic: Traffic,
+    /// What it asked a new tab or window for, and when: such pages do not say who opened them (FACTS: ctrl-, middle- and shift-click).
+    asked: VecDeque<(Instant, String)>,
     /// `None` once the page is gone: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -84,6 +92,7 @@ impl PageState {
             dialog: None,
             log: PageLog::default(),
             traffic: Traffic::default(),
+            asked: VecDeque::new(),
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -213,6 +222,7 @@ impl PageState {
             page::LifecycleEvent::METHOD => self.lifecycle(params),
             page::FrameNavigated::METHOD => self.navigated(params),
             page::NavigatedWithinDocument::METHOD => self.moved_within(params),
+            page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
             page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
             inspector::TargetCrashed::METHOD => self.crashed(),
@@ -273,6 +283,26 @@ impl PageState {
         let Some(event) = read::<page::NavigatedWithinDocument>(params).filter(|event| event.frame_id == self.main_frame) else { return };
         self.inner().url = event.url;
         self.progress.send_modify(|progress| progress.moves += 1);
+    }
+
+    fn asked_for_page(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
+        if !matches!(event.disposition.as_str(), "newTab" | "newWindow") {
+            return;
+        }
+        let mut inner = self.inner();
+        if inner.asked.len() == MAX_ASKED {
+            inner.asked.pop_front();
+        }
+        inner.asked.push_back((Instant::now(), event.url));
+    }
+
+    /// Whether it asked for a new page at this address a moment ago; such a wish is fulfilled once.
+    pub(crate) fn take_asked(&self, url: &str) -> bool {
+        let mut inner = self.inner();
+        inner.asked.retain(|(when, _)| when.elapsed() < ASKED_LATELY);
+        let found = inner.asked.iter().position(|(_, asked)| asked == url);
+        found.is_some_and(|at| inner.asked.remove(at).is_some())
     }
 
     fn dialog_opening(&self, params: &RawValue) {

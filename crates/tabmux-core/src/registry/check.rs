@@ -52,8 +52,11 @@ impl Registry {
 
     /// A tab is in one session, its numbers were given once, and a session with tabs has a current one.
     fn check_tabs(&self) {
-        let mut numbers = HashSet::new();
+        let (mut numbers, mut windows) = (HashSet::new(), HashSet::new());
         for (session, _) in self.sessions.values() {
+            for window in &session.windows.windows {
+                assert!(windows.insert(*window), "{window:?} is one session's");
+            }
             for (tab, record) in &session.tabs {
                 assert!(numbers.insert(record.number), "tab number {} is in one session", record.number);
                 assert!(record.number.0 < self.next_tab_number && tab.0 < session.next_tab, "the next number is above {tab}");

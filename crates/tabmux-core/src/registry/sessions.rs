@@ -71,7 +71,7 @@ impl Registry {
             tabs: BTreeMap::new(),
             current_tab: None,
             next_tab: 1,
-            windows: WindowScope::default(),
+            windows: WindowScope { scoping: self.rules.scoping, ..WindowScope::default() },
         };
         self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));

@@ -15,6 +15,7 @@ mod orphans;
 mod ownership;
 mod restore;
 mod tabs;
+mod windows;
 
 use super::*;
 use crate::{Admitted, Caller, Code, Effect, Ended, Leave, Open, Opened, Phase, Tab, TabId};
@@ -34,6 +35,7 @@ fn rules() -> Rules {
         max_sessions: 0,
         max_clones: 2,
         max_waiting: QUEUE,
+        scoping: Scoping::Windows,
     }
 }
 

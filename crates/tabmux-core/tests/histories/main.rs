@@ -39,6 +39,7 @@ impl ReferenceStateMachine for Reference {
             max_sessions: 4,
             max_clones: 2,
             max_waiting: 2,
+            scoping: tabmux_core::Scoping::Windows,
         };
         select(vec![OnLost::Grace, OnLost::Grace, OnLost::Close, OnLost::Keep]).prop_map(move |on_lost| Model::new(rules(on_lost))).boxed()
     }

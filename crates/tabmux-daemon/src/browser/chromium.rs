@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
-use tabmux_cdp::find::{Binary, Places, Want};
+use tabmux_cdp::find::{Places, Want};
 use tabmux_cdp::keeper::{self, KeeperHome};
 use tabmux_cdp::launch::{Launch, LaunchError, Mode, Sharing};
 use tabmux_core::{Code, Fault};
-use tabmux_driver::{Browser, ContextSpec};
+use tabmux_driver::{Browser, ContextSpec, Isolation};
 
-use super::Found;
+use super::{Found, Wanted};
 use crate::settings::Chromium;
 
 const SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(10)];
@@ -28,54 +28,53 @@ impl Starter {
         Self { named, settings }
     }
 
-    pub(super) fn mode(&self, spec: &ContextSpec) -> Mode {
-        if spec.headless.unwrap_or(self.settings.headless) { Mode::Headless } else { Mode::Headed }
+    /// Windows need a full browser, also where nobody sees them; everything else that nobody sees has the small one.
+    pub(super) fn wanted(&self, spec: &ContextSpec) -> Result<Wanted, Fault> {
+        let mode = if spec.headless.unwrap_or(self.settings.headless) { Mode::Headless } else { Mode::Headed };
+        let want = if mode == Mode::Headed || spec.isolation == Isolation::Window { Want::Full } else { Want::Plain };
+        let binary = Places::here(self.named.clone()).find(want).map_err(|error| fault(&error))?;
+        let sharing = if spec.isolation == Isolation::Browser { Sharing::One } else { Sharing::Many };
+        Ok(Wanted { binary, mode, sharing })
     }
 
     pub(super) fn check(&self, spec: &ContextSpec) -> Result<(), Fault> {
-        self.binary(self.mode(spec)).map(|_| ())
+        self.wanted(spec).map(|_| ())
     }
 
     pub(super) fn found(&self) -> Result<Found, Fault> {
-        let spec = ContextSpec::default();
-        self.binary(self.mode(&spec)).map(|binary| Found { path: binary.path })
+        self.wanted(&ContextSpec::default()).map(|wanted| Found { path: wanted.binary.path })
     }
 
-    pub(super) async fn start(&self, mode: Mode, sharing: Sharing) -> Result<Arc<dyn Browser>, Fault> {
-        let mut launch = Launch::new(self.binary(mode)?, mode);
+    pub(super) async fn start(&self, wanted: &Wanted) -> Result<Arc<dyn Browser>, Fault> {
+        let mut launch = Launch::new(wanted.binary.clone(), wanted.mode);
         launch.args.clone_from(&self.settings.args);
         launch.window = Some(self.settings.window);
-        launch.sharing = sharing;
+        launch.sharing = wanted.sharing;
         let browser = CdpBrowser::launch(&self.home(), &launch).await.map_err(|error| fault(&error))?;
         tracing::info!(browser = browser.info().id, pid = browser.info().pid, binary = %launch.binary.path.display(), "browser started");
         Ok(browser)
     }
 
     /// Every browser whose daemon is gone, and nothing of those that are gone themselves.
-    pub(super) async fn take_over(&self) -> Vec<(Mode, Sharing, Arc<dyn Browser>)> {
+    pub(super) async fn take_over(&self) -> Vec<(Option<Wanted>, Arc<dyn Browser>)> {
         let home = self.home();
-        let mut found: Vec<(Mode, Sharing, Arc<dyn Browser>)> = Vec::new();
+        let mut found: Vec<(Option<Wanted>, Arc<dyn Browser>)> = Vec::new();
         for socket in keeper::keepers(&home.runtime_dir) {
             match CdpBrowser::take_over(&home, &socket).await {
                 Ok(browser) => {
                     tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
-                    let (mode, sharing) =
-                        browser.launched().map_or((Mode::Headless, Sharing::Many), |launch| (launch.mode, launch.sharing));
-                    found.push((mode, sharing, browser));
+                    let launch = browser.launched().map(|launch| Wanted {
+                        binary: launch.binary.clone(),
+                        mode: launch.mode,
+                        sharing: launch.sharing,
+                    });
+                    found.push((launch, browser));
                 }
                 Err(error) => tracing::warn!(%error, socket = %socket.display(), "a browser could not be taken over"),
             }
         }
         tokio::spawn(sweep(home));
         found
-    }
-
-    fn binary(&self, mode: Mode) -> Result<Binary, Fault> {
-        let want = match mode {
-            Mode::Headless => Want::Plain,
-            Mode::Headed => Want::Full,
-        };
-        Places::here(self.named.clone()).find(want).map_err(|error| fault(&error))
     }
 
     fn home(&self) -> KeeperHome {

@@ -112,17 +112,7 @@ impl Pages for CallPages {
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let page = self.world.open().await?.open_page().await?;
-        let added = self.world.hub.decide_now(|registry, _| registry.add_tab(self.world.id, page.handle().0.as_str().into(), page.url()));
-        let tab = match added {
-            Ok(tab) => tab,
-            Err(fault) => {
-                // The session was closed meanwhile; its context takes the page along if this fails.
-                drop(page.close().await);
-                return Err(fault);
-            }
-        };
-        self.world.add_page(tab, &page);
+        let (tab, page) = self.world.open_tab().await?;
         self.note(tab);
         Ok((tab, page))
     }

@@ -40,15 +40,17 @@ pub(super) enum Turn {
 pub(super) struct World {
     pub(super) hub: Arc<Hub>,
     pub(super) id: SessionId,
-    spec: ContextSpec,
+    pub(super) spec: ContextSpec,
     stop: CancellationToken,
-    context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
+    pub(super) context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
     news: Mutex<VecDeque<String>>,
     /// The call that has the turn: the tab it works on, and how to end it.
     running: Mutex<Option<Running>>,
-    /// The browser was lost; the next call says so, once.
+    /// The browser, or the last window, was lost; the next call says so, once.
     loss: Mutex<Option<Fault>>,
+    /// The tab whose end a call was told.
+    mourned: Mutex<Option<TabId>>,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,7 @@ impl World {
             news: Mutex::default(),
             running: Mutex::default(),
             loss: Mutex::default(),
+            mourned: Mutex::default(),
         }
     }
 
@@ -174,13 +177,14 @@ impl World {
                 None => self.tab_lost(tab, "did not survive the restart"),
             }
         }
+        self.tell_windows(&*adopted.context);
         Ok((browser, adopted.context))
     }
 
     /// Takes in what pages of the context open, and notices when its browser is gone.
     fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
         let mut popups = context.popups();
-        let world = Arc::clone(self);
+        let (world, context) = (Arc::clone(self), Arc::clone(context));
         tokio::spawn(async move {
             let gone = browser.gone();
             tokio::pin!(gone);
@@ -188,18 +192,19 @@ impl World {
                 tokio::select! {
                     () = world.stop.cancelled() => return,
                     why = &mut gone => return world.browser_lost(&why).await,
-                    Some(popup) = popups.recv() => world.popup_opened(&popup).await,
+                    Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
                 }
             }
         });
     }
 
     /// A page that a page of this session opened is the session's too (S4.23).
-    async fn popup_opened(self: &Arc<Self>, popup: &Popup) {
+    async fn popup_opened(self: &Arc<Self>, context: &dyn Context, popup: &Popup) {
         let page = &popup.page;
         match self.hub.decide_now(|registry, _| registry.add_popup(self.id, page.handle().0.as_str().into(), page.url())) {
             Ok(tab) => {
                 self.add_page(tab, page);
+                self.settle_popup(context, tab, page).await;
                 self.add_news(format!("A page opened tab {tab}; select_page goes there."));
             }
             Err(fault) => {
@@ -242,7 +247,10 @@ impl World {
                 match event {
                     Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
                     Some(PageEvent::Crashed) => world.add_news(format!("Tab {tab} crashed; navigate it again to bring it back.")),
-                    Some(PageEvent::Closed) => return world.tab_lost(tab, "was closed by the page or by a person"),
+                    Some(PageEvent::Closed) => {
+                        world.tab_lost(tab, "was closed by the page or by a person");
+                        return world.windowless(tab);
+                    }
                     None => return,
                 }
             }
@@ -264,14 +272,30 @@ impl World {
     }
 
     /// A tab ended without our doing (S1.24). Nobody is answered with a neighbour: its id is gone for good.
-    fn tab_lost(self: &Arc<Self>, tab: TabId, how: &str) {
+    pub(super) fn tab_lost(self: &Arc<Self>, tab: TabId, how: &str) {
         if self.take_page(tab).is_some() {
             self.add_news(format!("Tab {tab} {how}."));
         }
         self.hub.decide_now(|registry, _| registry.remove_tab(self.id, tab));
     }
 
-    fn add_news(&self, text: String) {
+    /// The session lost its last page with its last window: whoever calls next is told, unless it was told already.
+    pub(super) fn lose_windows(&self, tab: TabId, fault: Fault) {
+        if *locked(&self.mourned) != Some(tab) {
+            *locked(&self.loss) = Some(fault);
+        }
+    }
+
+    /// A call was told that its tab is gone, so nobody needs to be told again.
+    fn mourn(&self, tab: Option<TabId>) {
+        *locked(&self.mourned) = tab;
+        let mut loss = locked(&self.loss);
+        if loss.as_ref().is_some_and(|loss| loss.code == Code::TabGone) {
+            *loss = None;
+        }
+    }
+
+    pub(super) fn add_news(&self, text: String) {
         let mut news = locked(&self.news);
         if news.len() == MAX_NEWS {
             news.pop_front();
@@ -312,6 +336,9 @@ impl World {
         }
         let pages = CallPages::new(Arc::clone(self), admitted, turn);
         let run = async {
+            if turn == Turn::Queue {
+                self.look_around().await;
+            }
             let reply = tool.run(&pages, &common, args).await?;
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
@@ -328,6 +355,9 @@ impl World {
             Turn::Queue => *locked(&self.running) = None,
             // Its dialog is answered, which only the page knows so far.
             Turn::Beside => pages.remember(),
+        }
+        if outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
+            self.mourn(pages.worked_on().0);
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);

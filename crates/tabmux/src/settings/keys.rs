@@ -12,7 +12,7 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 18] = [
+pub(super) const KEYS: [Key; 22] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
     key("session.on_lost", None),
@@ -29,6 +29,10 @@ pub(super) const KEYS: [Key; 18] = [
     key("browser", Some("TABMUX_BROWSER")),
     key("browser_args", Some("TABMUX_BROWSER_ARGS")),
     key("headless", Some("TABMUX_HEADLESS")),
+    key("window.bounds", Some("TABMUX_WINDOW_BOUNDS")),
+    key("window.scope", None),
+    key("window.include_all_pages", None),
+    key("window.devtools_pages", None),
     key("log", Some("TABMUX_LOG")),
     // Mounts the MCP conformance fixtures. Tests only, and so without a variable and without a word in the manual.
     key("test.conformance_fixtures", None),

@@ -81,6 +81,7 @@ fn every_key_of_the_file_is_read() {
         browser_args = ["--a b", "--c"]
         headless = false
         log = "debug"
+        window = { bounds = "1,-2,300x400", scope = false, include_all_pages = true, devtools_pages = true }
         session = { idle = 1, orphan_grace = "2s", on_lost = "close" }
         daemon.exit_when_empty = 0
         call.deadline = "4s"
@@ -95,6 +96,9 @@ fn every_key_of_the_file_is_read() {
     assert_eq!((limits.warn_sessions, limits.max_sessions, limits.max_clones, limits.queue), (1, 2, 3, 4));
     assert_eq!((listen.addr, listen.also, listen.on_conflict), (Some("[::1]:0".parse().unwrap()), vec![8765, 3000], OnConflict::Next));
     assert_eq!(config.settings.browser, BrowserChoice::Fake);
+    let Windows { scoping, bounds, strangers } = config.settings.windows;
+    assert_eq!((scoping, bounds), (Scoping::Off, WindowBounds { left: 1, top: -2, width: 300, height: 400 }));
+    assert_eq!(strangers, Strangers { all_kinds: true, devtools: true });
     assert!(
         config.settings.conformance_fixtures && config.settings.session_info == SessionInfo::Always && !config.settings.chromium.headless
     );
@@ -121,6 +125,7 @@ fn a_bad_value_names_key_value_source_and_choices() {
         (Desk::new().var("TABMUX_CALL_DEADLINE", "0"), ["call.deadline", "\"0\"", "10m"]),
         (Desk::new().var("TABMUX_HEADLESS", "maybe"), ["headless", "\"maybe\"", "true or false"]),
         (Desk::new().var("TABMUX_LOG", "loud"), ["log = \"loud\"", "TABMUX_LOG", "debug"]),
+        (Desk::new().var("TABMUX_WINDOW_BOUNDS", "20,20"), ["window.bounds = \"20,20\"", "TABMUX_WINDOW_BOUNDS", "20,20,1800x1200"]),
         (Desk::new().file("a = \n"), ["c.toml:1", "not TOML", "Correct"]),
     ] {
         let complaint = desk.complaint();

@@ -1,0 +1,287 @@
+//! Windows of a shared profile: makes them, opens tabs in the one that is named, and knows which page is in which. It
+//! cares neither how the browser was started nor whose a window is. Nothing here takes the person's focus.
+
+mod context;
+mod helper;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use futures::future::join_all;
+use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Place, Result, Spot, WindowBounds, WindowId};
+
+use crate::CdpError;
+use crate::connection::Connection;
+use crate::protocol::{browser, target};
+pub(crate) use context::OwnWindows;
+use helper::Helper;
+
+/// The windows of one browser.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    me: Weak<Self>,
+    connection: Connection,
+    /// A private directory for the helper's files; without it there is no helper.
+    helper_place: OnceLock<PathBuf>,
+    helper: tokio::sync::Mutex<Help>,
+    places: Mutex<Places>,
+    /// Held for reading while a target is made, and for writing by who wants to know whether a new one was made by us.
+    making: tokio::sync::RwLock<()>,
+    made: Mutex<HashSet<String>>,
+    /// We launched the browser and nobody has had a window in it yet.
+    untouched: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+enum Help {
+    #[default]
+    Unasked,
+    Here(Arc<Helper>),
+    /// This browser takes no extension from us.
+    Refused,
+}
+
+/// Which window each page is in, as far as that is known.
+#[derive(Debug, Default)]
+struct Places {
+    known: HashMap<String, WindowId>,
+    /// How often tabs were moved: what was asked before may be answered too late.
+    moves: u64,
+    /// The helper listens. Without it a drag is not heard, and nothing is kept.
+    watched: bool,
+}
+
+impl Windows {
+    pub(crate) fn new(connection: Connection) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            connection,
+            helper_place: OnceLock::new(),
+            helper: tokio::sync::Mutex::default(),
+            places: Mutex::default(),
+            making: tokio::sync::RwLock::default(),
+            made: Mutex::default(),
+            untouched: AtomicBool::new(false),
+        })
+    }
+
+    /// Where the helper's files may be written: a directory nobody else can write to.
+    pub(crate) fn keep_helper_in(&self, place: PathBuf) {
+        // The first one counts.
+        let _ = self.helper_place.set(place);
+    }
+
+    /// The browser was just launched: its first window, if it has one, is for the first who wants one (S4.8).
+    pub(crate) fn set_untouched(&self) {
+        self.untouched.store(true, Relaxed);
+    }
+
+    /// Makes a target of the profile that is known to be ours from its first moment on.
+    pub(crate) async fn create(&self, create: &target::CreateTarget) -> crate::Result<String> {
+        let _making = self.making.read().await;
+        let id = self.connection.call_in(None, create, HOUSEKEEPING).await?.target_id;
+        self.made().insert(id.clone());
+        Ok(id)
+    }
+
+    /// A page in a window of its own.
+    async fn open_window(&self, bounds: WindowBounds) -> Result<(String, Spot)> {
+        if let Some((id, window)) = self.first_window().await? {
+            self.put(window, bounds).await?;
+            tracing::debug!("Using existing window for this MCP session, windowId: {}", window.0);
+            return Ok((id, Spot { window, ground: Ground::New }));
+        }
+        let create = target::CreateTarget {
+            url: "about:blank".into(),
+            new_window: Some(true),
+            background: Some(true),
+            ..target::CreateTarget::default()
+        };
+        let id = self.create(&create).await?;
+        let window = self.window_of(&id).await?;
+        self.put(window, bounds).await?;
+        self.call_helper();
+        tracing::debug!("Created new window for this MCP session, windowId: {}", window.0);
+        Ok((id, Spot { window, ground: Ground::New }))
+    }
+
+    /// The blank page a browser came up with, if it is still all there is.
+    async fn first_window(&self) -> Result<Option<(String, WindowId)>> {
+        if !self.untouched.swap(false, Relaxed) {
+            return Ok(None);
+        }
+        let mut pages = self.strangers().await?;
+        pages.retain(|page| page.kind == "page");
+        let Some(only) = pages.pop().filter(|only| pages.is_empty() && is_blank(&only.url)) else { return Ok(None) };
+        let window = self.window_of(&only.target_id).await?;
+        self.made().insert(only.target_id.clone());
+        Ok(Some((only.target_id, window)))
+    }
+
+    /// A page in this window. Its place is asked for, not believed (S4.15).
+    async fn open_tab(&self, window: WindowId) -> Result<(String, Spot)> {
+        let helper = self.helper().await.ok_or(DriverError::WindowFull)?;
+        let id = {
+            let _making = self.making.read().await;
+            let id = helper.open_in(window).await?;
+            self.made().insert(id.clone());
+            id
+        };
+        let window = self.window_of(&id).await?;
+        Ok((id, Spot { window, ground: Ground::Old }))
+    }
+
+    async fn bring(&self, target: &str, place: Place) -> Result<Spot> {
+        let helper = self.helper().await.ok_or_else(|| DriverError::Unsupported("This browser cannot move a tab.".into()))?;
+        helper.bring(target, place).await?;
+        self.forget(target);
+        let found = self.window_of(target).await?;
+        let ground = if let Place::New(_) = place { Ground::New } else { Ground::Old };
+        Ok(Spot { window: found, ground })
+    }
+
+    async fn put(&self, window: WindowId, bounds: WindowBounds) -> Result<()> {
+        let WindowBounds { left, top, width, height } = bounds;
+        let set = browser::SetWindowBounds {
+            window_id: window.0,
+            bounds: browser::Bounds {
+                left: Some(left.into()),
+                top: Some(top.into()),
+                width: Some(width.into()),
+                height: Some(height.into()),
+                window_state: Some("normal".into()),
+            },
+        };
+        match self.connection.call_in(None, &set, HOUSEKEEPING).await {
+            Ok(_) => Ok(()),
+            // A tiling window manager knows better.
+            Err(refused @ CdpError::Refused { .. }) => {
+                tracing::debug!(%refused, "a window stays where it is");
+                Ok(())
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// The window a page is in; asked for only where it is not known (S4.9, S4.16).
+    pub(crate) async fn window_of(&self, target: &str) -> Result<WindowId> {
+        let moves = {
+            let places = self.places();
+            if let Some(window) = places.known.get(target) {
+                return Ok(*window);
+            }
+            places.moves
+        };
+        let asked = browser::GetWindowForTarget { target_id: Some(target.to_owned()) };
+        let window = match self.connection.call_in(None, &asked, HOUSEKEEPING).await {
+            Ok(found) => WindowId(found.window_id),
+            Err(CdpError::Refused { .. }) => return Err(DriverError::PageGone),
+            Err(other) => return Err(other.into()),
+        };
+        let mut places = self.places();
+        if places.watched && places.moves == moves {
+            places.known.insert(target.to_owned(), window);
+        }
+        Ok(window)
+    }
+
+    /// Whether a page that none of `own` is lives in this window.
+    async fn has_others(&self, window: WindowId, own: impl Fn(&str) -> bool) -> Result<bool> {
+        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        let others: Vec<_> = targets.into_iter().filter(|info| info.kind == "page" && !own(&info.target_id)).collect();
+        let found = join_all(others.iter().map(|info| self.window_of(&info.target_id))).await;
+        Ok(found.into_iter().flatten().any(|found| found == window))
+    }
+
+    /// Everything in the profile that nobody here made, of whatever kind.
+    async fn strangers(&self) -> Result<Vec<target::TargetInfo>> {
+        let contexts = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
+        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?;
+        let made = self.made();
+        let of_the_profile =
+            |info: &target::TargetInfo| info.browser_context_id.as_ref().is_none_or(|id| !contexts.browser_context_ids.contains(id));
+        let strange = |info: &target::TargetInfo| !made.contains(&info.target_id) && !helper::is_helper(&info.url);
+        Ok(targets.target_infos.into_iter().filter(|info| of_the_profile(info) && strange(info)).collect())
+    }
+
+    /// Whether a target that came up is none of our making. Waits for what is being made just now.
+    pub(crate) async fn is_stranger(&self, target: &str) -> bool {
+        let _none_is_being_made = self.making.write().await;
+        !self.made().contains(target)
+    }
+
+    /// A target is somebody's from now on.
+    pub(crate) fn take(&self, target: &str) {
+        self.made().insert(target.to_owned());
+    }
+
+    /// The page went elsewhere or changed otherwise; it may be in another window too.
+    pub(crate) fn forget(&self, target: &str) {
+        self.places().known.remove(target);
+    }
+
+    pub(crate) fn destroyed(&self, target: &str) {
+        self.forget(target);
+        self.made().remove(target);
+    }
+
+    fn tabs_moved(&self) {
+        let mut places = self.places();
+        places.moves += 1;
+        places.known.clear();
+    }
+
+    fn helper_gone(&self) {
+        self.places().watched = false;
+        self.tabs_moved();
+        if let Some(windows) = self.me.upgrade() {
+            tokio::spawn(async move { *windows.helper.lock().await = Help::Unasked });
+        }
+    }
+
+    /// Has the helper come: from the first window on somebody may drag tabs, and more of them will be wanted.
+    fn call_helper(&self) {
+        if let Some(windows) = self.me.upgrade() {
+            tokio::spawn(async move { drop(windows.helper().await) });
+        }
+    }
+
+    /// The helper, loaded when it is first needed.
+    async fn helper(&self) -> Option<Arc<Helper>> {
+        let mut help = self.helper.lock().await;
+        match &*help {
+            Help::Here(helper) => return Some(Arc::clone(helper)),
+            Help::Refused => return None,
+            Help::Unasked => {}
+        }
+        match Helper::find_or_load(&self.connection, self.helper_place.get()?, self.me.clone()).await {
+            Ok(helper) => {
+                *help = Help::Here(Arc::clone(&helper));
+                self.places().watched = true;
+                Some(helper)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the window helper cannot be had: each new page gets a window of its own");
+                if matches!(error, CdpError::Refused { .. }) {
+                    *help = Help::Refused;
+                }
+                None
+            }
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A page nobody has used.
+fn is_blank(url: &str) -> bool {
+    matches!(url, "" | "about:blank" | "chrome://newtab/" | "chrome://new-tab-page/" | "edge://newtab/")
+}

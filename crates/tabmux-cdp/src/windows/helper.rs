@@ -1,0 +1,175 @@
+//! The helper: a tiny extension of our own, loaded once per browser, whose hidden page does what CDP cannot. It opens a
+//! tab in a named window, brings a tab into one, and hears when a person drags one. Sessions never see it.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tabmux_driver::{DriverError, HOUSEKEEPING, Place, WindowBounds, WindowId};
+
+use super::Windows;
+use crate::connection::{Connection, Listener};
+use crate::protocol::{Event, extensions, runtime, target};
+use crate::{CdpError, Result};
+
+const PAGE: &str = "tabmux-windows.html";
+const FILES: [(&str, &str); 3] = [
+    ("manifest.json", include_str!("helper/manifest.json")),
+    (PAGE, include_str!("helper/tabmux-windows.html")),
+    ("tabmux-windows.js", include_str!("helper/tabmux-windows.js")),
+];
+
+#[derive(Debug)]
+pub(super) struct Helper {
+    connection: Connection,
+    session: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    target: Option<String>,
+    refused: Option<String>,
+}
+
+impl Helper {
+    /// The helper's page that a former daemon opened, or a new one. Files are written to `place`, which must be private.
+    pub(super) async fn find_or_load(connection: &Connection, place: &Path, windows: Weak<Windows>) -> Result<Arc<Self>> {
+        let known = connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        let ours = known.into_iter().find(|info| is_helper(&info.url));
+        let target_id = match ours {
+            Some(info) => info.target_id,
+            None => load(connection, place).await?,
+        };
+        let attach = target::AttachToTarget { target_id, flatten: Some(true) };
+        let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
+        connection.listen(&session, Arc::new(Ears(windows)));
+        connection.call_in(Some(&session), &runtime::Enable::default(), HOUSEKEEPING).await?;
+        let helper = Arc::new(Self { connection: connection.clone(), session });
+        tokio::time::timeout(HOUSEKEEPING, helper.loaded()).await.map_err(|_| CdpError::Late { method: "the window helper" })??;
+        Ok(helper)
+    }
+
+    /// Its page may still be loading, or not even have begun to.
+    async fn loaded(&self) -> Result<()> {
+        let load = "document.readyState === 'complete' ? typeof tabmux : new Promise((done) => addEventListener('load', () => done(typeof tabmux)))";
+        loop {
+            match self.evaluate(load).await {
+                Ok(kind) if kind == "object" => return Ok(()),
+                // What was asked of the document before is not answered by this one.
+                Ok(_) | Err(CdpError::Refused { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Opens a tab in this window and gives its target.
+    pub(super) async fn open_in(&self, window: WindowId) -> tabmux_driver::Result<String> {
+        self.ask(&format!("tabmux.openIn({})", window.0)).await
+    }
+
+    /// Puts the tab of a target there.
+    pub(super) async fn bring(&self, target: &str, place: Place) -> tabmux_driver::Result<()> {
+        let target = serde_json::Value::from(target);
+        let place = match place {
+            Place::In(window) => window.0.to_string(),
+            Place::New(WindowBounds { left, top, width, height }) => {
+                format!("null, {{ left: {left}, top: {top}, width: {width}, height: {height} }}")
+            }
+        };
+        self.ask(&format!("tabmux.bring({target}, {place})")).await.map(|_| ())
+    }
+
+    async fn ask(&self, call: &str) -> tabmux_driver::Result<String> {
+        let answer = self.evaluate(&format!("{call}.then(JSON.stringify)")).await?;
+        let answer: Answer = serde_json::from_str(answer.as_str().unwrap_or_default()).map_err(|error| unreadable(error.to_string()))?;
+        match (answer.target, answer.refused.as_deref()) {
+            (Some(target), _) => Ok(target),
+            (None, Some("gone")) => Err(DriverError::WindowGone),
+            (None, Some("full")) => Err(DriverError::WindowFull),
+            (None, _) => Err(DriverError::PageGone),
+        }
+    }
+
+    async fn evaluate(&self, expression: &str) -> Result<serde_json::Value> {
+        let evaluate = runtime::Evaluate {
+            expression: expression.to_owned(),
+            await_promise: Some(true),
+            return_by_value: Some(true),
+            ..runtime::Evaluate::default()
+        };
+        let reply = self.connection.call_in(Some(&self.session), &evaluate, HOUSEKEEPING).await?;
+        match reply.exception_details {
+            Some(thrown) => Err(unreadable(thrown.exception.and_then(|thrown| thrown.description).unwrap_or(thrown.text))),
+            None => Ok(reply.result.value.unwrap_or_default()),
+        }
+    }
+}
+
+fn unreadable(why: String) -> CdpError {
+    CdpError::Unreadable { method: "the window helper", why }
+}
+
+/// Whether a target is the helper's page.
+pub(super) fn is_helper(url: &str) -> bool {
+    url.strip_prefix("chrome-extension://").and_then(|rest| rest.split_once('/')).is_some_and(|(_, page)| page == PAGE)
+}
+
+async fn load(connection: &Connection, place: &Path) -> Result<String> {
+    write(place).map_err(|error| unreadable(format!("{} cannot be written: {error}", place.display())))?;
+    let unpacked = extensions::LoadUnpacked { path: place.display().to_string(), enable_in_incognito: None };
+    let id = connection.call_in(None, &unpacked, HOUSEKEEPING).await?.id;
+    let page = target::CreateTarget {
+        url: format!("chrome-extension://{id}/{PAGE}"),
+        background: Some(true),
+        hidden: Some(true),
+        ..target::CreateTarget::default()
+    };
+    Ok(connection.call_in(None, &page, HOUSEKEEPING).await?.target_id)
+}
+
+fn write(place: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(place)?;
+    FILES.iter().try_for_each(|(name, text)| std::fs::write(place.join(name), text))
+}
+
+/// Hears the helper's page: all it ever says is that a tab was moved.
+struct Ears(Weak<Windows>);
+
+impl Listener for Ears {
+    fn event(&self, method: &str, _params: &RawValue) {
+        if method == runtime::ConsoleAPICalled::METHOD
+            && let Some(windows) = self.0.upgrade()
+        {
+            windows.tabs_moved();
+        }
+    }
+
+    fn gone(&self, _why: &CdpError) {
+        if let Some(windows) = self.0.upgrade() {
+            windows.helper_gone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_helpers_own_page_is_taken_for_it() {
+        assert!(is_helper("chrome-extension://abcdefgh/tabmux-windows.html"));
+        for other in ["https://a.test/tabmux-windows.html", "chrome-extension://abc/other.html", "chrome-extension://abc", ""] {
+            assert!(!is_helper(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_helper_reaches_no_site_and_asks_for_one_permission() {
+        let manifest: serde_json::Value = serde_json::from_str(FILES[0].1).unwrap();
+        assert_eq!(manifest["permissions"], serde_json::json!(["debugger"]));
+        assert!(manifest.get("host_permissions").is_none() && manifest.get("content_scripts").is_none());
+        assert!(!FILES[2].1.contains(".attach(") && !FILES[2].1.contains("active: true") && !FILES[2].1.contains("focused: true"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Whose window is whose (Seed 4).
+
+use super::*;
+use crate::{Ground, Placement, Spot, WindowId};
+
+const OWN: WindowId = WindowId(10);
+const OTHER: WindowId = WindowId(20);
+const USERS: WindowId = WindowId(99);
+
+fn new(window: WindowId) -> Spot {
+    Spot { window, ground: Ground::New }
+}
+
+/// Two sessions with a window and a tab each.
+fn two_in_windows() -> (World, [SessionId; 2]) {
+    let mut world = World::new();
+    let ids = [("me", OWN), ("you", OTHER)].map(|(name, window)| {
+        let client = world.connect(secret(name));
+        let id = world.open(client, "web");
+        let tab = world.add_tab(id);
+        assert_eq!(world.registry.place_tab(id, tab, new(window)), Placement::Right);
+        id
+    });
+    world.registry.check_invariants();
+    (world, ids)
+}
+
+/// S4.1, S4.20: the window a session's first tab was made in is the session's, and is written down.
+#[test]
+fn the_window_made_for_a_session_is_its_own_and_nobody_elses() {
+    let (mut world, [mine, yours]) = two_in_windows();
+    assert_eq!(world.session(mine).windows.home(), Some(OWN));
+    let tab = world.add_tab(mine);
+    let misplaced = Placement::Misplaced { expected: Some(OWN), found: OTHER };
+    assert_eq!(world.registry.place_tab(mine, tab, new(OTHER)), misplaced, "also if a driver takes it for new");
+    world.registry.check_invariants();
+    assert_eq!(world.session(yours).windows.windows.len(), 1);
+    assert_eq!(world.registry.place_tab(mine, tab, Spot { window: OWN, ground: Ground::Old }), Placement::Right);
+    assert_eq!(world.session(mine).windows.places[&tab], OWN);
+}
+
+/// S4.20: filtering and local indices.
+#[test]
+fn a_listing_has_the_tabs_in_own_windows_and_counts_from_zero() {
+    let (mut world, [mine, yours]) = two_in_windows();
+    let second = world.add_tab(mine);
+    world.registry.place_tab(mine, second, Spot { window: OWN, ground: Ground::Old });
+    let listed = |world: &World, id| {
+        let session = world.session(id);
+        session.windows.visible(session.tabs.keys().copied()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&world, mine), [TabId(1), second]);
+    assert_eq!(listed(&world, yours), [TabId(1)], "its own first one is 0 too");
+}
+
+/// S4.19
+#[test]
+fn a_tab_that_left_is_judged_once_and_the_session_keeps_its_window() {
+    let (mut world, [mine, _]) = two_in_windows();
+    assert_eq!(world.registry.tab_moved(mine, TabId(1), OWN), Placement::Right);
+    assert_eq!(world.registry.tab_moved(mine, TabId(1), USERS), Placement::Left);
+    world.registry.remove_tab(mine, TabId(1));
+    world.registry.check_invariants();
+    assert_eq!(world.session(mine).windows.home(), Some(OWN));
+    assert_eq!(world.registry.tab_moved(mine, TabId(1), USERS), Placement::Right, "it is no tab of the session any more");
+}
+
+/// S4.17
+#[test]
+fn a_session_whose_window_is_gone_can_have_a_new_one() {
+    let (mut world, [mine, _]) = two_in_windows();
+    world.registry.window_full(mine, USERS);
+    assert!(world.session(mine).windows.full.is_empty(), "not its window");
+    world.registry.window_gone(mine, OWN);
+    assert_eq!(world.session(mine).windows.home(), None);
+    let tab = world.add_tab(mine);
+    assert_eq!(world.registry.place_tab(mine, tab, new(WindowId(30))), Placement::Right);
+    world.registry.window_full(mine, WindowId(30));
+    assert_eq!(world.session(mine).windows.home(), None);
+    world.registry.check_invariants();
+}
+
+/// S4.18
+#[test]
+fn scoping_is_a_rule_of_the_daemon_and_on_by_default() {
+    let mut world = World::with(Rules { scoping: Scoping::Off, ..rules() });
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let tab = world.add_tab(id);
+    assert_eq!(world.registry.place_tab(id, tab, Spot { window: USERS, ground: Ground::Old }), Placement::Right);
+    assert_eq!(world.registry.tab_moved(id, tab, OTHER), Placement::Right);
+    assert_eq!((Scoping::default(), rules().scoping), (Scoping::Windows, Scoping::Windows));
+}
