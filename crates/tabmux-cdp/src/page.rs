@@ -6,6 +6,7 @@ mod navigate;
 mod shot;
 mod state;
 mod traffic;
+mod underway;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::protocol::{Command, emulation, inspector, log, network, page, runtime
 
 use state::Life;
 pub(crate) use state::PageState;
+use underway::Underway;
 
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
 const KEPT_BODIES: i64 = 10 * 1024 * 1024;
@@ -167,7 +169,12 @@ impl Page for CdpPage {
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
-            Ok(()) | Err(DriverError::PageCrashed) => self.go(to).await,
+            Ok(()) | Err(DriverError::PageCrashed) => {
+                let underway = Underway::begin(self);
+                let gone = self.go(to).await;
+                underway.over();
+                gone
+            }
             Err(unusable) => Err(unusable),
         }
     }

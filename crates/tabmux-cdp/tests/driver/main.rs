@@ -2,4 +2,5 @@
 
 mod chromium;
 mod contract;
+mod given_up;
 mod support;
