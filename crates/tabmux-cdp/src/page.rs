@@ -8,6 +8,7 @@ mod shot;
 mod state;
 mod storage;
 mod traffic;
+mod underway;
 mod wait;
 mod world;
 
@@ -29,6 +30,7 @@ use crate::protocol::{Command, emulation, inspector, log, network, page, runtime
 pub(crate) use memento::Memento;
 use state::Life;
 pub(crate) use state::PageState;
+use underway::Underway;
 
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
 const KEPT_BODIES: i64 = 10 * 1024 * 1024;
@@ -187,7 +189,12 @@ impl Page for CdpPage {
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
-            Ok(()) | Err(DriverError::PageCrashed) => self.go(to).await,
+            Ok(()) | Err(DriverError::PageCrashed) => {
+                let underway = Underway::begin(self);
+                let gone = self.go(to).await;
+                underway.over();
+                gone
+            }
             Err(unusable) => Err(unusable),
         }
     }

@@ -2,5 +2,6 @@
 
 mod chromium;
 mod contract;
+mod given_up;
 mod support;
 mod wait;

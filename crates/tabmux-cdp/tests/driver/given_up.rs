@@ -1,0 +1,65 @@
+//! Navigations that nobody waits for any more.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tabmux_driver::{Browser, ContextSpec, Navigation};
+use tokio::net::TcpListener;
+
+use crate::support;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("a browser answers in time")
+}
+
+/// Chromium itself would let every later call wait until the server answers, which this one never does.
+#[tokio::test]
+async fn a_page_that_was_sent_to_a_silent_server_and_given_up_stays_where_it_was_and_answers() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let nowhere = format!("http://{}/", silent.local_addr().expect("a bound socket has an address"));
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("the page goes there");
+    for _ in 0..2 {
+        let underway = page.navigate(Navigation::To(&nowhere));
+        let asked = async { silent.accept().await.expect("the browser asks").0 };
+        let connection = tokio::select! {
+            gone = underway => panic!("nobody answered, and yet: {gone:?}"),
+            connection = asked => connection,
+        };
+        assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!("/here")));
+        drop(connection);
+    }
+    soon(page.navigate(Navigation::To(&format!("{site}/there")))).await.expect("it can still go on");
+    assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!("/there")));
+}
+
+/// What has arrived goes on loading: only the caller has lost its patience.
+#[tokio::test]
+async fn a_page_that_has_arrived_and_only_loads_on_is_not_stopped() {
+    let browser = support::chromium().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let picture = format!("http://{}/picture", silent.local_addr().expect("a bound socket has an address"));
+    let site = support::site(move |_| format!("<img src='{picture}' onerror='document.title = `stopped`'>")).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    let url = format!("{site}/here?title=loading");
+    let arrived = async {
+        let asked = silent.accept().await.expect("the browser asks for the picture");
+        while page.url() != url {
+            tokio::task::yield_now().await;
+        }
+        asked
+    };
+    let connection = tokio::select! {
+        gone = page.navigate(Navigation::To(&url)) => panic!("its picture never came, and yet: {gone:?}"),
+        connection = soon(arrived) => connection,
+    };
+    let state = "new Promise(done => setTimeout(() => done([document.title, document.readyState]), 300))";
+    assert_eq!(soon(page.evaluate(state)).await, Ok(json!(["loading", "interactive"])));
+    drop(connection);
+}
