@@ -252,6 +252,7 @@ impl CdpContext {
     pub(crate) async fn release(&self, target: &str) -> Result<()> {
         let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
         let Some(page) = page else { return Ok(()) };
+        self.windows.give_back(target);
         page.state().end(DriverError::PageGone, None);
         let detach = target::DetachFromTarget { session_id: Some(page.session().to_owned()) };
         let detached = self.connection.call_in(None, &detach, HOUSEKEEPING).await;

@@ -137,9 +137,15 @@ impl Windows {
         let helper = self.helper().await.ok_or_else(|| DriverError::Unsupported("This browser cannot move a tab.".into()))?;
         helper.bring(target, place).await?;
         self.forget(target);
-        let found = self.window_of(target).await?;
-        let ground = if let Place::New(_) = place { Ground::New } else { Ground::Old };
-        Ok(Spot { window: found, ground })
+        let window = self.window_of(target).await?;
+        let ground = match place {
+            Place::In(_) => Ground::Old,
+            Place::New(bounds) => {
+                self.put(window, bounds).await?;
+                Ground::New
+            }
+        };
+        Ok(Spot { window, ground })
     }
 
     async fn put(&self, window: WindowId, bounds: WindowBounds) -> Result<()> {
@@ -215,6 +221,11 @@ impl Windows {
     /// A target is somebody's from now on.
     pub(crate) fn take(&self, target: &str) {
         self.made().insert(target.to_owned());
+    }
+
+    /// A target is the person's again.
+    pub(crate) fn give_back(&self, target: &str) {
+        self.made().remove(target);
     }
 
     /// The page went elsewhere or changed otherwise; it may be in another window too.

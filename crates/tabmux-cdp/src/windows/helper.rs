@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tabmux_driver::{DriverError, HOUSEKEEPING, Place, WindowBounds, WindowId};
+use tabmux_driver::{DriverError, HOUSEKEEPING, Place, WindowId};
 
 use super::Windows;
 use crate::connection::{Connection, Listener};
@@ -74,9 +74,7 @@ impl Helper {
         let target = serde_json::Value::from(target);
         let place = match place {
             Place::In(window) => window.0.to_string(),
-            Place::New(WindowBounds { left, top, width, height }) => {
-                format!("null, {{ left: {left}, top: {top}, width: {width}, height: {height} }}")
-            }
+            Place::New(_) => "null".into(),
         };
         self.ask(&format!("tabmux.bring({target}, {place})")).await.map(|_| ())
     }

@@ -2,6 +2,9 @@
 
 mod chromium;
 mod contract;
+#[path = "../keeper/display.rs"]
+mod display;
 mod given_up;
 mod support;
 mod wait;
+mod windows;

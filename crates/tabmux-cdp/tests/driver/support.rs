@@ -13,6 +13,7 @@ use tabmux_cdp::protocol::system_info::GetProcessInfo;
 use tabmux_cdp::protocol::target::AttachToTarget;
 use tabmux_driver::Page;
 
+use crate::display::Display;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -57,17 +58,32 @@ async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + S
 
 /// A headless browser of this test's own. Its keeper ends it soon after the test has dropped it.
 pub(crate) async fn chromium() -> Arc<CdpBrowser> {
+    let binary = Places::here(None).find(Want::Plain).expect("a Chromium is installed");
+    CdpBrowser::launch(&home(), &Launch::new(binary, Mode::Headless)).await.expect("the browser starts")
+}
+
+/// A full browser, on this display if there is one.
+pub(crate) async fn full_chromium(display: Option<&Display>) -> Arc<CdpBrowser> {
+    let mut home = home();
+    let mode = if display.is_some() { Mode::Headed } else { Mode::Headless };
+    if let Some(display) = display {
+        let keeper = std::mem::replace(&mut home.exe, "/usr/bin/env".into());
+        home.words = vec![format!("DISPLAY={}", display.name).into(), keeper.into()];
+    }
+    let binary = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
+    CdpBrowser::launch(&home, &Launch::new(binary, mode)).await.expect("the browser starts")
+}
+
+fn home() -> KeeperHome {
     // Not removed with the test: its keeper still needs it to clean up.
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory").keep();
-    let home = KeeperHome {
+    KeeperHome {
         exe: env!("CARGO_BIN_EXE_tabmux-test-keeper").into(),
         words: Vec::new(),
         runtime_dir: place.clone(),
         profiles_dir: place,
         grace: Some(Duration::from_millis(1)),
-    };
-    let binary = Places::here(None).find(Want::Plain).expect("a Chromium is installed");
-    CdpBrowser::launch(&home, &Launch::new(binary, Mode::Headless)).await.expect("the browser starts")
+    }
 }
 
 pub(crate) fn kill(pid: u32) {

@@ -1,37 +1,13 @@
 //! A visible browser, on a display of the test's own.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::keeper::launch;
 use tabmux_cdp::launch::Mode;
 
+use crate::display::Display;
 use crate::support::{Family, Stage, Wire, full};
-
-struct Display {
-    server: Child,
-    name: String,
-}
-
-impl Display {
-    fn new() -> Self {
-        let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]);
-        let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package xvfb");
-        let mut number = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
-        Self { server, name: format!(":{}", number.trim()) }
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
-    }
-}
 
 #[tokio::test]
 async fn a_visible_browser_opens_windows_of_the_size_asked_for_and_leaves_nothing() {

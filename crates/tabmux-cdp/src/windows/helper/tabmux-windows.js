@@ -15,11 +15,11 @@ globalThis.tabmux = {
     const tab = await chrome.tabs.create({ windowId, active: false, url: "about:blank" });
     return { target: await targetOf(tab.id) };
   },
-  async bring(target, windowId, bounds) {
+  async bring(target, windowId) {
     const tabId = await tabOf(target);
     if (tabId === undefined) return { refused: "page" };
     if (windowId === null) {
-      await chrome.windows.create({ tabId, focused: false, ...bounds });
+      await chrome.windows.create({ tabId, focused: false });
       return { target };
     }
     const window = await windowAt(windowId);
