@@ -7,6 +7,7 @@ mod browsers;
 mod chart;
 mod check;
 mod chrome_devtools;
+mod cli;
 mod http;
 mod install;
 mod measure;

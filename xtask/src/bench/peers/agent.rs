@@ -29,8 +29,10 @@ pub(super) struct Contender {
     pub(super) door: Door,
     pub(super) browser: Browser,
     /// Starts what the agents share, if anything, and gives the agents.
-    pub(super) agents: fn(&Ground, usize) -> Result<Vec<Box<dyn Agent>>>,
+    pub(super) agents: fn(&Ground, usize) -> Result<Agents>,
 }
+
+pub(super) type Agents = Vec<Box<dyn Agent>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Product {
@@ -49,6 +51,8 @@ pub(super) enum Door {
     OwnConnection,
     /// All agents behind one client.
     Shared,
+    /// No client: a process for each call.
+    CommandLine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

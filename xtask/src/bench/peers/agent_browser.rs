@@ -1,24 +1,19 @@
 //! `agent-browser`: a session per agent, over its MCP server and over its command line, as its README has both.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::json;
 
-use super::agent::{Agent, Browser, Contender, Door, Ground, OwnClient, Product, is_root};
+use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, is_root};
+use super::cli::CommandLine;
 
 pub(super) const CONTENDERS: [Contender; 4] =
     [mcp(Browser::Default), mcp(Browser::SameAsTabmux), cli(Browser::Default), cli(Browser::SameAsTabmux)];
 
 struct McpAgent(OwnClient);
 
-/// Each call is a process.
 struct CliAgent {
-    program: PathBuf,
-    environment: Vec<(String, String)>,
-    directory: PathBuf,
-    picture: PathBuf,
+    line: CommandLine,
+    name: String,
 }
 
 const fn mcp(browser: Browser) -> Contender {
@@ -28,14 +23,14 @@ const fn mcp(browser: Browser) -> Contender {
 const fn cli(browser: Browser) -> Contender {
     Contender {
         product: Product::AgentBrowser,
-        setup: "command line, `--session` per agent",
-        door: Door::OwnClient,
+        setup: "command line, a session per agent",
+        door: Door::CommandLine,
         browser,
         agents: cli_agents,
     }
 }
 
-fn mcp_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn mcp_agents(ground: &Ground, count: usize) -> Result<Agents> {
     let agent = |n| {
         let mut command = ground.command(&ground.installed.agent_browser)?;
         command.arg("mcp").envs(environment(ground, n)?);
@@ -44,14 +39,10 @@ fn mcp_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
     (0..count).map(agent).collect()
 }
 
-fn cli_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn cli_agents(ground: &Ground, count: usize) -> Result<Agents> {
     let agent = |n| {
-        let mut environment = environment(ground, n)?;
-        environment.push(("HOME".into(), ground.directory.to_string_lossy().into_owned()));
-        environment.push(("TMPDIR".into(), ground.directory.to_string_lossy().into_owned()));
-        let (program, directory) = (ground.installed.agent_browser.clone(), ground.directory.clone());
-        let picture = directory.join(format!("agent-{n}.jpeg"));
-        Ok(Box::new(CliAgent { program, environment, directory, picture }) as Box<dyn Agent>)
+        let line = CommandLine::new(ground, &ground.installed.agent_browser, environment(ground, n)?);
+        Ok(Box::new(CliAgent { line, name: format!("agent-{n}") }) as Box<dyn Agent>)
     };
     (0..count).map(agent).collect()
 }
@@ -88,36 +79,20 @@ impl Agent for McpAgent {
     }
 }
 
-impl CliAgent {
-    fn run(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = Command::new(&self.program);
-        command.args(arguments).env_clear().envs(self.environment.iter().cloned()).current_dir(&self.directory);
-        let output = command.stdin(std::process::Stdio::null()).output()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        if !output.status.success() {
-            bail!("{arguments:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(said)
-    }
-}
-
 impl Agent for CliAgent {
     fn open(&mut self, url: &str) -> Result<String> {
         self.navigate(url)
     }
 
     fn navigate(&mut self, url: &str) -> Result<String> {
-        self.run(&["open", url])
+        self.line.run(&["open", url])
     }
 
     fn evaluate(&mut self, expression: &str) -> Result<String> {
-        self.run(&["eval", expression])
+        self.line.run(&["eval", expression])
     }
 
     fn screenshot(&mut self) -> Result<String> {
-        self.run(&["screenshot", &self.picture.to_string_lossy()])?;
-        // What the others send as base64 lies in a file here.
-        let picture = std::fs::read(&self.picture)?;
-        Ok(if picture.starts_with(&[0xff, 0xd8, 0xff]) { super::check::JPEG.to_owned() } else { "no picture".to_owned() })
+        self.line.picture(&["screenshot"], &self.name)
     }
 }

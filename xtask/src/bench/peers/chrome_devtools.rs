@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
+use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
 use super::shared::SharedLines;
 
 pub(super) const CONTENDERS: [Contender; 4] =
@@ -44,11 +44,11 @@ const fn shared(browser: Browser) -> Contender {
     }
 }
 
-fn own_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn own_agents(ground: &Ground, count: usize) -> Result<Agents> {
     (0..count).map(|_| Ok(Box::new(OwnAgent(OwnClient::new(command(ground)?))) as Box<dyn Agent>)).collect()
 }
 
-fn shared_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn shared_agents(ground: &Ground, count: usize) -> Result<Agents> {
     let server = Arc::new(SharedLines::start(command(ground)?)?);
     server.initialize()?;
     let agent = |n| SharedAgent { server: Arc::clone(&server), context: format!("agent-{n}"), page: 0 };

@@ -166,23 +166,30 @@ fn message(body: &str, id: u64) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// Recorded from @playwright/mcp 0.0.83, shortened.
-    const PLAIN: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: ce37\r\ncontent-length: 49\r\n\r\n\
-                         event: message\ndata: {\"result\":{},\"id\":7}\n\n\n\n\n\n\n";
-    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n16\r\ndata: {\"id\":1,\"re\n\ndata\r\n11\r\n: {\"id\":7,\"a\":1}\n\r\n0\r\n\r\n";
+    /// As @playwright/mcp 0.0.83 sends it, shortened.
+    fn plain() -> String {
+        let body = "event: message\ndata: {\"result\":{},\"id\":7}\n\n";
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: ce37\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    fn chunked() -> String {
+        let chunks = ["data: {\"id\":1}\n\nda", "ta: {\"id\":7,\"a\":1}\n", ""].map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", chunks.concat())
+    }
 
     #[test]
     fn answers_are_read_whole_and_leave_the_connection_at_the_next_one() {
-        let mut bytes = [PLAIN, PLAIN].concat();
-        bytes.push_str(CHUNKED);
+        let bytes = [plain(), chunked(), plain()].concat();
         let mut bytes = bytes.as_bytes();
-        for _ in 0..2 {
-            let answer = read_answer(&mut bytes).unwrap();
-            assert_eq!((answer.status, answer.session.as_deref()), (200, Some("ce37")));
-            assert_eq!(message(&answer.body, 7).unwrap()["result"], json!({}));
-            assert_eq!(message(&answer.body, 8), None);
-        }
+        let answer = read_answer(&mut bytes).unwrap();
+        assert_eq!((answer.status, answer.session.as_deref()), (200, Some("ce37")));
+        assert_eq!(message(&answer.body, 7).unwrap()["result"], json!({}));
+        assert_eq!(message(&answer.body, 8), None);
         assert_eq!(message(&read_answer(&mut bytes).unwrap().body, 7).unwrap()["a"], 1);
+        assert_eq!(read_answer(&mut bytes).unwrap(), answer);
         assert!(bytes.is_empty());
     }
 

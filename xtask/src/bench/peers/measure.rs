@@ -112,22 +112,30 @@ fn one_at_a_time(
     seats: &mut [Seat],
     time: Duration,
     tally: &mut Tally,
-    call: impl Fn(&mut Seat, &mut Tally) -> Option<Duration>,
+    call: impl Fn(&mut Seat, &mut Tally) -> Option<Duration> + Sync,
 ) -> Spread {
+    // Every agent's first call of a kind is a warm-up and has no time.
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = seats.iter_mut().map(|seat| scope.spawn(|| warm_up(seat, &call))).collect();
+        for thread in threads {
+            tally.add(thread.join().expect("an agent's thread does not panic"));
+        }
+    });
     let mut times = Vec::new();
     let began = Instant::now();
-    // Every agent's first call of a kind is a warm-up and is not counted.
-    for seat in seats.iter_mut() {
-        call(seat, tally);
-    }
-    let warmed = began.elapsed();
     let mut asked = 0;
-    while asked < MAX_SAMPLES && (asked < MIN_SAMPLES || began.elapsed() < time + warmed) {
+    while asked < MAX_SAMPLES && (asked < MIN_SAMPLES || began.elapsed() < time) {
         let seat = asked % seats.len();
         times.extend(call(&mut seats[seat], tally));
         asked += 1;
     }
     Spread::of(times)
+}
+
+fn warm_up(seat: &mut Seat, call: impl Fn(&mut Seat, &mut Tally) -> Option<Duration>) -> Tally {
+    let mut tally = Tally::default();
+    call(seat, &mut tally);
+    tally
 }
 
 fn all_at_once(seats: &mut [Seat], time: Duration, tally: &mut Tally) -> f64 {

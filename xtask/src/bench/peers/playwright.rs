@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
+use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
 use super::http::{HttpLine, HttpServer};
 
 pub(super) const CONTENDERS: [Contender; 4] =
@@ -38,11 +38,11 @@ const fn http(browser: Browser) -> Contender {
     }
 }
 
-fn own_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn own_agents(ground: &Ground, count: usize) -> Result<Agents> {
     (0..count).map(|_| Ok(Box::new(PlaywrightAgent::Own(OwnClient::new(command(ground)?))) as Box<dyn Agent>)).collect()
 }
 
-fn http_agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+fn http_agents(ground: &Ground, count: usize) -> Result<Agents> {
     let mut command = command(ground)?;
     command.args(["--port", "0", "--host", "127.0.0.1"]);
     let server = Arc::new(HttpServer::start(command)?);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::agent::{Browser, Product};
+use super::agent::{Browser, Door, Product};
 use super::result::{Cell, Measured, Outcome, Run, Spread};
 use super::verdict::{megabytes, milliseconds};
 
@@ -16,7 +16,8 @@ pub(super) fn tables(run: &Run) -> String {
     for agents in counts {
         text += &format!("\n### {agents} agent{}\n\n{HEAD}", if agents == 1 { "" } else { "s" });
         let here: Vec<_> = run.cells.iter().filter(|cell| cell.agents == agents).collect();
-        let ours = here.iter().find(|cell| cell.product == Product::Tabmux && cell.browser == Browser::Default);
+        let ours =
+            here.iter().find(|cell| cell.product == Product::Tabmux && cell.browser == Browser::Default && cell.door == Door::OwnClient);
         let ours = ours.and_then(|cell| cell.measured());
         for cell in here {
             text += &row(cell, ours);

@@ -1,33 +1,66 @@
-//! tabmux: `tabmux mcp` for each agent, one daemon, as the configuration printed by `tabmux up` has it.
+//! tabmux: `tabmux mcp` for each agent, one daemon, as the configuration printed by `tabmux up` has it; and its
+//! command line, for the peers that have one too.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::agent::{Agent, Browser, Contender, Door, Ground, OwnClient, Product};
+use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product};
+use super::cli::CommandLine;
 use crate::workspace;
 
-pub(super) const CONTENDERS: [Contender; 2] = [row(Browser::Default), row(Browser::Full)];
+pub(super) const CONTENDERS: [Contender; 3] = [mcp(Browser::Default), mcp(Browser::Full), CLI];
 
-struct TabmuxAgent(OwnClient);
+struct McpAgent(OwnClient);
 
-const fn row(browser: Browser) -> Contender {
-    Contender { product: Product::Tabmux, setup: "`tabmux mcp` per agent, one daemon", door: Door::OwnClient, browser, agents }
+struct CliAgent {
+    line: CommandLine,
+    name: String,
 }
 
-fn agents(ground: &Ground, count: usize) -> Result<Vec<Box<dyn Agent>>> {
+const CLI: Contender = Contender {
+    product: Product::Tabmux,
+    setup: "command line, a session per agent",
+    door: Door::CommandLine,
+    browser: Browser::Default,
+    agents: cli_agents,
+};
+
+const fn mcp(browser: Browser) -> Contender {
+    Contender { product: Product::Tabmux, setup: "`tabmux mcp` per agent, one daemon", door: Door::OwnClient, browser, agents: mcp_agents }
+}
+
+fn mcp_agents(ground: &Ground, count: usize) -> Result<Agents> {
     let agent = |_| {
-        let mut command = ground.command(&workspace::root().join("target/release/tabmux"))?;
-        command.arg("mcp").envs([("TABMUX_LISTEN", "127.0.0.1:0"), ("TABMUX_EXIT_WHEN_EMPTY", "0")]);
-        command.env("TABMUX_RUNTIME_DIR", ground.directory.join("run")).env("TABMUX_STATE_DIR", ground.directory.join("state"));
-        if let Some(browser) = &ground.browser {
-            command.env("TABMUX_BROWSER", browser);
-        }
-        Ok(Box::new(TabmuxAgent(OwnClient::new(command))) as Box<dyn Agent>)
+        let mut command = ground.command(&program())?;
+        command.arg("mcp").envs(environment(ground));
+        Ok(Box::new(McpAgent(OwnClient::new(command))) as Box<dyn Agent>)
     };
     (0..count).map(agent).collect()
 }
 
-impl Agent for TabmuxAgent {
+fn cli_agents(ground: &Ground, count: usize) -> Result<Agents> {
+    let agent = |n| CliAgent { line: CommandLine::new(ground, &program(), environment(ground)), name: format!("agent-{n}") };
+    Ok((0..count).map(|n| Box::new(agent(n)) as Box<dyn Agent>).collect())
+}
+
+fn program() -> PathBuf {
+    workspace::root().join("target/release/tabmux")
+}
+
+fn environment(ground: &Ground) -> Vec<(String, String)> {
+    let under = |name: &str| ground.directory.join(name).to_string_lossy().into_owned();
+    let mut all = vec![
+        ("TABMUX_RUNTIME_DIR".to_owned(), under("run")),
+        ("TABMUX_STATE_DIR".to_owned(), under("state")),
+        ("TABMUX_LISTEN".to_owned(), "127.0.0.1:0".to_owned()),
+    ];
+    all.extend(ground.browser.as_ref().map(|browser| ("TABMUX_BROWSER".to_owned(), browser.to_string_lossy().into_owned())));
+    all
+}
+
+impl Agent for McpAgent {
     fn open(&mut self, url: &str) -> Result<String> {
         self.0.open()?;
         self.navigate(url)
@@ -43,5 +76,24 @@ impl Agent for TabmuxAgent {
 
     fn screenshot(&mut self) -> Result<String> {
         self.0.call("screenshot", &json!({}))
+    }
+}
+
+impl Agent for CliAgent {
+    fn open(&mut self, url: &str) -> Result<String> {
+        self.line.run(&["new", "-s", &self.name])?;
+        self.navigate(url)
+    }
+
+    fn navigate(&mut self, url: &str) -> Result<String> {
+        self.line.run(&["open", "-t", &self.name, url])
+    }
+
+    fn evaluate(&mut self, expression: &str) -> Result<String> {
+        self.line.run(&["eval", "-t", &self.name, expression])
+    }
+
+    fn screenshot(&mut self) -> Result<String> {
+        self.line.picture(&["screenshot", "-t", &self.name], &self.name)
     }
 }

@@ -1,5 +1,6 @@
-//! The limits of issue 3 and whether this run keeps them. All at ten agents, each with its own client; "best" is the best
-//! of all set-ups of all peers for that one number.
+//! The limits of issue 3 and whether this run keeps them. All at ten agents over MCP, each with its own client; "best" is
+//! the best of all set-ups of all peers for that one number. Command lines are compared with each other, without a limit:
+//! against a process for each call the pipe itself would be the measure.
 
 use super::agent::{Browser, Door, Product};
 use super::result::{Cell, Measured, Run};
@@ -33,10 +34,12 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
     let at_ten = run.cells.iter().filter(|cell| cell.agents == JUDGED_AGENTS);
     let (ours, peers): (Vec<_>, Vec<_>) =
         at_ten.filter_map(|cell| Some((cell, cell.measured()?))).partition(|(cell, _)| cell.product == Product::Tabmux);
-    let Some((_, ours)) = ours.into_iter().find(|(cell, _)| cell.browser == Browser::Default) else {
+    let own = |cell: &Cell| cell.browser == Browser::Default && cell.door == Door::OwnClient;
+    let Some(&(_, main)) = ours.iter().find(|(cell, _)| own(cell)) else {
         return vec![unmeasured("everything", "tabmux was not measured with ten agents")];
     };
-    let field = Field { ours, peers };
+    let (lines, peers) = peers.into_iter().partition(|(cell, _)| cell.door == Door::CommandLine);
+    let field = Field { ours: main, peers };
     let mut rows = vec![floor(run)];
     rows.push(field.factor(
         "evaluate p50, times faster than the fastest peer",
@@ -63,7 +66,19 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
         |n| format!("{n:.0}/s"),
     ));
     rows.push(mistakes(run));
+    let line = ours.iter().find(|(cell, _)| cell.door == Door::CommandLine);
+    rows.extend(line.map(|&(_, ours)| command_lines(&Field { ours, peers: lines })).into_iter().flatten());
     rows
+}
+
+/// Not limited: a command line starts a process for each call, whoever made it.
+fn command_lines(field: &Field) -> Vec<Row> {
+    let all = |_: &Cell| true;
+    vec![
+        field.share("command line: ready, of the best peer's", None, all, |m| m.ready_ms, milliseconds),
+        field.share("command line: memory, of the best peer's", None, all, memory, megabytes),
+        field.share("command line: evaluate p50, of the best peer's", None, all, |m| m.evaluate.p50_ms, milliseconds),
+    ]
 }
 
 impl Field<'_> {
