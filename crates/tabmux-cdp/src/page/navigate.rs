@@ -53,11 +53,14 @@ impl CdpPage {
 
     /// The reply comes before the commit. A document that sends the page on at once may be gone before we look.
     async fn committed(&self, progress: &mut watch::Receiver<Progress>, loader: &str) -> Result<()> {
-        let before = progress.borrow_and_update().clone();
-        if before.loader == loader {
+        let (shown, before) = {
+            let now = progress.borrow_and_update();
+            (now.has_shown(loader), now.commits)
+        };
+        if shown {
             return Ok(());
         }
-        self.reached(progress, |now| now.commits > before.commits).await
+        self.reached(progress, |now| now.commits > before).await
     }
 
     async fn step(&self, by: i64) -> Result<()> {

@@ -25,6 +25,9 @@ const MAX_EVENT_BYTES: usize = 1024 * 1024;
 const MAX_ASKED: usize = 16;
 const ASKED_LATELY: Duration = Duration::from_secs(3);
 
+/// How many documents a page may have gone through before somebody looks who asked for the first of them.
+const FORMER_DOCUMENTS: usize = 8;
+
 #[derive(Debug)]
 pub(crate) struct PageState {
     /// Chromium calls the main frame of a page as it calls its target.
@@ -41,6 +44,8 @@ pub(super) struct Progress {
     /// Moves within a document (fragments, the history API).
     pub(super) moves: u64,
     pub(super) loader: String,
+    /// The documents before it, the latest first.
+    former: VecDeque<String>,
     pub(super) loaded: bool,
     /// The document is Chromium's own error page.
     pub(super) unreachable: bool,
@@ -80,6 +85,19 @@ impl Default for OpenDialog {
     /// One of which nothing is known.
     fn default() -> Self {
         Self { dialog: Dialog { kind: "dialog".into(), text: String::new() }, default_prompt: None }
+    }
+}
+
+impl Progress {
+    /// Whether the document is there, or was before it sent the page on.
+    pub(super) fn has_shown(&self, loader: &str) -> bool {
+        self.loader == loader || self.former.iter().any(|former| former == loader)
+    }
+
+    fn commit(&mut self, loader: String) {
+        self.commits += 1;
+        self.former.truncate(FORMER_DOCUMENTS - 1);
+        self.former.push_front(std::mem::replace(&mut self.loader, loader));
     }
 }
 
@@ -249,8 +267,7 @@ impl PageState {
         self.progress.send_modify(|progress| {
             // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
             if progress.loader != event.loader_id {
-                progress.commits += 1;
-                progress.loader = event.loader_id;
+                progress.commit(event.loader_id);
                 progress.unreachable = false;
             }
             progress.loaded = true;
@@ -271,8 +288,7 @@ impl PageState {
         }
         self.recovered();
         self.progress.send_modify(|progress| {
-            progress.commits += 1;
-            progress.loader = frame.loader_id;
+            progress.commit(frame.loader_id);
             // A page from the back/forward cache is there at once and loads nothing.
             progress.loaded = event.kind == "BackForwardCacheRestore";
             progress.unreachable = unreachable;
@@ -356,5 +372,34 @@ impl Inner {
             // Full or unheard: dropped. Every call on the page says the same.
             let _ = events.try_send(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Both documents may be there before the answer to `Page.navigate` is, which names the first.
+    #[test]
+    fn a_document_that_sent_the_page_on_at_once_was_shown() {
+        let state = PageState::new("main", "about:blank".into());
+        for loader in ["first", "second"] {
+            let frame = json!({"frame": {"id": "main", "loaderId": loader, "url": "http://a.test/", "domainAndRegistry": "",
+                "securityOrigin": "", "mimeType": "text/html"}, "type": "Navigation"});
+            state.hear(page::FrameNavigated::METHOD, &RawValue::from_string(frame.to_string()).unwrap());
+        }
+        let progress = state.watch().borrow().clone();
+        assert_eq!((progress.commits, progress.loader.as_str()), (2, "second"));
+        assert!(progress.has_shown("first") && progress.has_shown("second") && !progress.has_shown("third"));
+    }
+
+    #[test]
+    fn a_page_that_goes_on_for_ever_is_remembered_for_a_while_only() {
+        let mut progress = Progress::default();
+        (0..100).for_each(|number| progress.commit(number.to_string()));
+        assert!(progress.has_shown("95") && !progress.has_shown("5"));
+        assert_eq!(progress.former.len(), FORMER_DOCUMENTS);
     }
 }
