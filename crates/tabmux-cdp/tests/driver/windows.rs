@@ -376,7 +376,7 @@ seen_and_unseen! {
         let site = support::site(|_| "hello".into()).await;
         let (person, _) = stage.persons_window(&site).await;
         let (context, page, window) = stage.settled().await;
-        let records = [PageRecord { handle: page.handle().clone(), url: page.url() }];
+        let records = [PageRecord { handle: page.handle().clone(), url: page.url(), memento: page.memento() }];
         soon(stage.browser.keep_only(&[])).await.expect("it is tidied up");
         let found = soon(stage.browser.adopt_context(context.handle(), &records)).await.expect("it lives");
         assert_eq!((found.pages.len(), found.context.handle()), (1, context.handle()));
