@@ -12,14 +12,15 @@ use tabmux_driver::{
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::context::{CdpContext, Unit};
+use crate::context::{CdpContext, Strays, Unit, Whose};
 use crate::event::read;
+use crate::find::Kind;
 use crate::kept::EndOrder;
 use crate::launch::{Launch, Sharing};
-use crate::page::Look;
-use crate::protocol::{Event, target};
+use crate::protocol::{Event, browser, target};
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
+use crate::world::{Login, World};
 use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug)]
@@ -39,6 +40,7 @@ struct Targets {
     contexts: Mutex<HashMap<String, Weak<CdpContext>>>,
     /// Weak, or the connection would keep itself.
     windows: OnceLock<Weak<Windows>>,
+    strays: Strays,
 }
 
 impl CdpBrowser {
@@ -87,10 +89,18 @@ impl CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
-    fn remember(&self, id: &str, unit: Unit, look: Look) -> Arc<CdpContext> {
+    /// Who asks before a page is shown that wants a login.
+    fn login(&self) -> Login {
+        let shell = self.launched().is_some_and(|launch| launch.binary.kind == Kind::HeadlessShell);
+        if shell { Login::Shows } else { Login::Asks }
+    }
+
+    fn remember(&self, id: &str, unit: Unit, spec: &ContextSpec) -> Arc<CdpContext> {
+        let world = World::new(id, spec, self.login());
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
-        let context = Arc::new(CdpContext::new(id.to_owned(), unit, look, self.connection.clone(), Arc::clone(&self.windows), browser));
+        let windows = Arc::clone(&self.windows);
+        let context = Arc::new(CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser));
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -99,12 +109,34 @@ impl CdpBrowser {
 
     /// The context with what it is to begin with; closed again where that fails.
     async fn furnished(&self, context: Arc<CdpContext>, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
-        let Some(state) = &spec.state else { return Ok(context) };
-        if let Err(error) = context.restore(state).await {
+        let furnished = async {
+            self.furnish(&context).await?;
+            match &spec.state {
+                Some(state) => context.restore(state).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = furnished.await {
             context.close().await?;
             return Err(error);
         }
         Ok(context)
+    }
+
+    /// Gives a context what no other has: a place for its downloads, a clipboard of its own, its permissions.
+    async fn furnish(&self, context: &CdpContext) -> Result<()> {
+        let ours = if self.kept.is_some() { Whose::Ours } else { Whose::Theirs };
+        let (downloads, permissions) = futures::join!(context.place_downloads(ours), context.furnish());
+        downloads.and(permissions)
+    }
+
+    /// What a context of a former daemon is; those that are gone are said.
+    async fn unit_of(&self, id: &str) -> Result<Unit> {
+        if let Some(unit) = self.shared_unit(id)? {
+            return Ok(unit);
+        }
+        let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
+        if known.browser_context_ids.iter().any(|known| known == id) { Ok(Unit::Context) } else { Err(gone()) }
     }
 
     fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
@@ -208,6 +240,16 @@ impl Listener for Targets {
                 }
                 self.all().iter().for_each(|context| context.closed_target(&event.target_id));
             }
+            browser::DownloadWillBegin::METHOD => {
+                if let Some(event) = read(params) {
+                    self.strays.began(&self.all(), event);
+                }
+            }
+            browser::DownloadProgress::METHOD => {
+                if let Some(event) = read(params) {
+                    self.strays.progressed(&self.all(), &event);
+                }
+            }
             _ => {}
         }
     }
@@ -259,30 +301,38 @@ impl Browser for CdpBrowser {
         }
     }
 
-    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn tabmux_driver::Context>> {
+    async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
         match spec.isolation {
             Isolation::Context | Isolation::Browser => {
-                let made = self.connection.call_in(None, &target::CreateBrowserContext::default(), HOUSEKEEPING).await?;
-                self.furnished(self.remember(&made.browser_context_id, Unit::Context, Look::of(spec)), spec).await
+                let create = target::CreateBrowserContext {
+                    proxy_server: spec.proxy.as_ref().map(|proxy| proxy.server.clone()),
+                    proxy_bypass_list: spec.proxy.as_ref().and_then(|proxy| proxy.bypass.clone()),
+                    ..target::CreateBrowserContext::default()
+                };
+                let made = self.connection.call_in(None, &create, HOUSEKEEPING).await?;
+                self.furnished(self.remember(&made.browser_context_id, Unit::Context, spec), spec).await
             }
-            Isolation::Tab => self.furnished(self.remember(&self.name_of(TABS)?, Unit::Tabs, Look::of(spec)), spec).await,
+            Isolation::Tab | Isolation::Window if spec.proxy.is_some() => {
+                let text = "Sessions that share a profile share its way to the network; a proxy needs isolation context or browser.";
+                Err(DriverError::Unsupported(text.into()))
+            }
+            Isolation::Tab => self.furnished(self.remember(&self.name_of(TABS)?, Unit::Tabs, spec), spec).await,
             Isolation::Window => {
                 let unit = Unit::Windows(OwnWindows::default());
-                self.furnished(self.remember(&self.name_of(WINDOWS)?, unit, Look::of(spec)), spec).await
+                self.furnished(self.remember(&self.name_of(WINDOWS)?, unit, spec), spec).await
             }
         }
     }
 
-    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+    async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted> {
         let found = match self.living(&context.0) {
             Some(context) => context,
-            None if let Some(unit) = self.shared_unit(&context.0)? => self.remember(&context.0, unit, Look::default()),
             None => {
-                let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
-                if !known.browser_context_ids.contains(&context.0) {
-                    return Err(gone());
-                }
-                self.remember(&context.0, Unit::Context, Look::default())
+                let unit = self.unit_of(&context.0).await?;
+                let found = self.remember(&context.0, unit, spec);
+                found.world().downloads.find_again().await;
+                self.furnish(&found).await?;
+                found
             }
         };
         let pages = found.adopt(pages).await?;

@@ -10,7 +10,7 @@ mod tap;
 mod tests;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -31,6 +31,16 @@ pub trait Listener: Send + Sync {
 /// When the last clone is dropped, the connection ends.
 #[derive(Clone, Debug)]
 pub struct Connection(Arc<Handle>);
+
+/// A connection that does not go on because of this.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakConnection(Weak<Handle>);
+
+impl WeakConnection {
+    pub(crate) fn upgrade(&self) -> Option<Connection> {
+        self.0.upgrade().map(Connection)
+    }
+}
 
 /// What passed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +107,10 @@ impl Connection {
     /// A detach by the browser does the same by itself, but tells the listener.
     pub fn forget(&self, session: &str) {
         self.0.shared.forget(session);
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.0))
     }
 
     /// Ends the connection for everybody; over a pipe the browser then ends too.

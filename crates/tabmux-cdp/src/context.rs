@@ -1,20 +1,27 @@
 //! One isolated world of Chromium: a browser context, the pages that were opened in it, and those they opened.
 
 mod cookies;
+mod downloads;
+mod emulation;
 mod restore;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use tabmux_driver::{Browser, Context, Cookie, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result, Windowed};
-use tokio::sync::mpsc;
+use tabmux_driver::{
+    Browser, Context, Cookie, Download, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result, Windowed,
+};
+use tokio::sync::{mpsc, watch};
 
 use crate::connection::Connection;
-use crate::page::{CdpPage, Look, Memento};
+use crate::page::{CdpPage, Memento};
+use crate::protocol::Command;
 use crate::protocol::target::{self, TargetInfo};
 use crate::windows::{OwnWindows, Windows};
+use crate::world::World;
 use crate::{CdpBrowser, CdpError};
+pub(crate) use downloads::{Strays, Whose};
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
 const POPUP_QUEUE: usize = 32;
@@ -28,8 +35,8 @@ pub(crate) struct CdpContext {
     pub(crate) unit: Unit,
     /// A browser that ends with this context.
     browser: Weak<CdpBrowser>,
-    /// How its pages are shown.
-    pub(crate) look: Look,
+    /// What its pages share.
+    pub(crate) world: Arc<World>,
     pub(crate) connection: Connection,
     /// Those of the profile, which pages outside a browser context share.
     pub(crate) windows: Arc<Windows>,
@@ -63,15 +70,15 @@ impl CdpContext {
     pub(crate) fn new(
         id: String,
         unit: Unit,
-        look: Look,
+        world: World,
         connection: Connection,
         windows: Arc<Windows>,
         browser: Weak<CdpBrowser>,
     ) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
         let inner = Inner { pages: Some(HashMap::new()), gone: VecDeque::new(), popups, unheard: Some(unheard) };
-        let making = tokio::sync::Mutex::default();
-        Self { handle: Handle(id), unit, browser, look, connection, windows, making, inner: Mutex::new(inner) }
+        let (making, world) = (tokio::sync::Mutex::default(), Arc::new(world));
+        Self { handle: Handle(id), unit, browser, world, connection, windows, making, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -82,12 +89,16 @@ impl CdpContext {
         self.inner().pages.is_none()
     }
 
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
     pub(crate) fn has(&self, target: &str) -> bool {
         self.page(target).is_some()
     }
 
     /// As the browser wants it: none is the profile's own.
-    fn browser_context(&self) -> Option<String> {
+    pub(crate) fn browser_context(&self) -> Option<String> {
         matches!(self.unit, Unit::Context).then(|| self.handle.0.clone())
     }
 
@@ -110,7 +121,7 @@ impl CdpContext {
 
     /// A page that was made for this context becomes one of its pages.
     pub(crate) async fn take_in(&self, id: &str) -> Result<Arc<CdpPage>> {
-        let page = CdpPage::attach(&self.connection, id, "about:blank".into(), self.look).await?;
+        let page = CdpPage::attach(&self.connection, id, "about:blank".into(), &self.world).await?;
         if let Err(closed) = self.keep(id, &page) {
             page.close().await?;
             return Err(closed);
@@ -172,12 +183,12 @@ impl CdpContext {
         }
         let memento = record.memento.as_deref().and_then(Memento::read);
         let resumed = match memento {
-            Some(memento) => CdpPage::resume(&self.connection, id, memento).await.ok(),
+            Some(memento) => CdpPage::resume(&self.connection, id, memento, &self.world).await.ok(),
             None => None,
         };
         let attached = match resumed {
             Some(page) => Ok(page),
-            None => CdpPage::attach(&self.connection, id, info.url.clone(), self.look).await,
+            None => self.attach_again(id, info.url.clone()).await,
         };
         match attached {
             Ok(page) => {
@@ -210,6 +221,14 @@ impl CdpContext {
         drop(self.connection.call_in(None, &target::CloseTarget { target_id: id.to_owned() }, HOUSEKEEPING).await);
     }
 
+    /// The former daemon's attachment lives on in the browser and would go on pausing requests and changing what the page sees.
+    async fn attach_again(&self, target: &str, url: String) -> Result<Arc<CdpPage>> {
+        let detach = DetachFormer { target_id: target.to_owned() };
+        // Refused: there is none.
+        drop(self.connection.call_in(None, &detach, HOUSEKEEPING).await);
+        CdpPage::attach(&self.connection, target, url, &self.world).await
+    }
+
     /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
     pub(crate) fn arrived(self: &Arc<Self>, info: TargetInfo) {
         if self.page(&info.target_id).is_some() {
@@ -229,7 +248,7 @@ impl CdpContext {
         if self.is_closed() || self.page(&info.target_id).is_some() || self.inner().gone.contains(&info.target_id) {
             return Ok(());
         }
-        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), self.look).await?;
+        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
         self.keep(&info.target_id, &page)?;
         page.catch_up().await?;
         let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
@@ -339,6 +358,18 @@ impl Context for CdpContext {
         matches!(self.unit, Unit::Windows(_)).then_some(self)
     }
 
+    fn emulation(&self) -> Emulation {
+        self.world.emulation()
+    }
+
+    async fn emulate(&self, wanted: &Emulation) -> Result<()> {
+        self.change_emulation(wanted).await
+    }
+
+    fn downloads(&self) -> watch::Receiver<Vec<Download>> {
+        self.world.downloads.list()
+    }
+
     fn popups(&self) -> mpsc::Receiver<Popup> {
         let mut inner = self.inner();
         if let Some(unheard) = inner.unheard.take() {
@@ -357,6 +388,19 @@ impl Inner {
         }
         self.gone.push_back(target.to_owned());
     }
+}
+
+/// `Target.detachFromTarget` by target, for an attachment whose name nobody knows any more. The protocol's list calls the
+/// field deprecated, so it is not generated.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DetachFormer {
+    target_id: String,
+}
+
+impl Command for DetachFormer {
+    const METHOD: &'static str = target::DetachFromTarget::METHOD;
+    type Reply = crate::protocol::Empty;
 }
 
 pub(crate) fn closed() -> DriverError {

@@ -15,6 +15,7 @@ pub mod protocol;
 mod transport;
 mod windows;
 mod wire;
+mod world;
 
 pub use browser::CdpBrowser;
 pub use connection::{Connection, Counts, Listener, Sent, Tap};

@@ -1,6 +1,9 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
+mod chooser;
 mod console;
+mod ears;
+mod emulation;
 mod evaluate;
 mod memento;
 mod navigate;
@@ -12,21 +15,23 @@ mod underway;
 mod wait;
 mod world;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tabmux_driver::{
-    Awaited, Certificates, ContextSpec, Dialog, DialogAnswer, DriverError, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation,
+    Awaited, Certificates, Dialog, DialogAnswer, DriverError, Emulation, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation,
     Page, PageEvent, Request, Result, Shot, StorageArea, StorageItem,
 };
 use tokio::sync::mpsc;
 
 use crate::CdpError;
-use crate::connection::{Connection, Listener};
-use crate::protocol::{Command, emulation, inspector, log, network, page, runtime, security, target};
+use crate::connection::Connection;
+use crate::protocol::{Command, emulation as emulated, inspector, log, network, page, runtime, security, target};
+use crate::world::World;
 
+use ears::Ears;
 pub(crate) use memento::Memento;
 use state::Life;
 pub(crate) use state::PageState;
@@ -35,19 +40,6 @@ use underway::Underway;
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
 const KEPT_BODIES: i64 = 10 * 1024 * 1024;
 
-/// How the pages of a context are shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
-    viewport: Option<(u32, u32)>,
-    certificates: Certificates,
-}
-
-impl Look {
-    pub(crate) fn of(spec: &ContextSpec) -> Self {
-        Self { viewport: spec.viewport, certificates: spec.certificates }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct CdpPage {
     handle: Handle,
@@ -55,23 +47,23 @@ pub(crate) struct CdpPage {
     session: String,
     connection: Connection,
     state: Arc<PageState>,
+    world: Arc<World>,
 }
 
 impl CdpPage {
     /// Attaches to a target and begins to listen. Nothing the page says from here on is missed.
-    pub(crate) async fn attach(connection: &Connection, target: &str, url: String, look: Look) -> Result<Arc<Self>> {
+    pub(crate) async fn attach(connection: &Connection, target: &str, url: String, world: &Arc<World>) -> Result<Arc<Self>> {
         let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         let state = Arc::new(PageState::new(target, url));
-        connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
-        let page = Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state });
-        tokio::time::timeout(HOUSEKEEPING, page.prepare(look)).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
+        let page = Self::listening(connection, target, session, state, world);
+        tokio::time::timeout(HOUSEKEEPING, page.prepare()).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
         Ok(page)
     }
 
     /// Goes on with the session a former daemon had. Everything is set up in it and the page itself is not asked, so one that
     /// is stuck behind a dialog or in a loop is found like any other.
-    pub(crate) async fn resume(connection: &Connection, target: &str, memento: Memento) -> Result<Arc<Self>> {
+    pub(crate) async fn resume(connection: &Connection, target: &str, memento: Memento, world: &Arc<World>) -> Result<Arc<Self>> {
         let asked = target::GetTargetInfo::default();
         let info = connection.call_in(Some(memento.session()), &asked, HOUSEKEEPING).await?.target_info;
         if info.target_id != target {
@@ -80,8 +72,15 @@ impl CdpPage {
         let state = Arc::new(PageState::new(target, info.url.clone()));
         state.set_place(info.url, info.title);
         let session = memento.restore(&state);
-        connection.listen(&session, Arc::clone(&state) as Arc<dyn Listener>);
-        Ok(Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state }))
+        let page = Self::listening(connection, target, session, state, world);
+        page.watch_logins_again();
+        Ok(page)
+    }
+
+    fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
+        let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
+        connection.listen(&session, Arc::new(ears));
+        Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state, world: Arc::clone(world) })
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -101,46 +100,65 @@ impl CdpPage {
     }
 
     /// All at once; the answers are waited for together.
-    async fn prepare(&self, look: Look) -> Result<()> {
+    async fn prepare(&self) -> Result<()> {
         let session = Some(self.session.as_str());
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
-        let focus = emulation::SetFocusEmulationEnabled { enabled: true };
+        let focus = emulated::SetFocusEmulationEnabled { enabled: true };
         let network = network::Enable {
             max_total_buffer_size: Some(KEPT_BODIES),
             max_resource_buffer_size: Some(KEPT_BODIES / 2),
             ..network::Enable::default()
         };
-        let shown = self.show(look);
-        let (enabled, _, _, _, _, _, _) = futures::join!(
+        let clipboard = &self.world.clipboard;
+        let binding = runtime::AddBinding { name: clipboard.name().to_owned(), ..runtime::AddBinding::default() };
+        let script = page::AddScriptToEvaluateOnNewDocument {
+            source: clipboard.script(),
+            run_immediately: Some(true),
+            ..page::AddScriptToEvaluateOnNewDocument::default()
+        };
+        let chooser = page::SetInterceptFileChooserDialog { enabled: true, ..page::SetInterceptFileChooserDialog::default() };
+        let enabled = futures::future::join4(
             connection.send(session, &page::Enable::default()),
             connection.send(session, &lifecycle),
             connection.send(session, &runtime::Enable::default()),
             connection.send(session, &log::Enable::default()),
+        );
+        let enabled_too = futures::future::join3(
             connection.send(session, &inspector::Enable::default()),
             connection.send(session, &focus),
             connection.send(session, &network),
         );
+        let guarded = futures::future::join3(
+            connection.send(session, &binding),
+            connection.send(session, &script),
+            connection.send(session, &chooser),
+        );
+        let shown = self.show_all();
+        let ((enabled, ..), _, (.., script, _), shown) = futures::join!(enabled, enabled_too, guarded, shown);
         enabled?;
-        shown.await
+        script?;
+        shown
     }
 
-    /// Sends what the look asks for; the future waits for the answers.
-    fn show(&self, look: Look) -> impl Future<Output = Result<()>> + use<> {
-        let session = Some(self.session.as_str());
-        let metrics = look.viewport.map(|(width, height)| {
-            let (width, height) = (i64::from(width), i64::from(height));
-            let metrics = emulation::SetDeviceMetricsOverride { width, height, device_scale_factor: 1.0, ..Default::default() };
-            self.connection.send(session, &metrics)
-        });
-        let trusting = (look.certificates == Certificates::Ignored)
-            .then(|| self.connection.send(session, &security::SetIgnoreCertificateErrors { ignore: true }));
+    /// What a page is made to see from its beginning.
+    fn show_all(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        let trusting = (self.world.certificates == Certificates::Ignored)
+            .then(|| self.connection.send(Some(&self.session), &security::SetIgnoreCertificateErrors { ignore: true }));
+        let mut watching = Vec::new();
+        if self.world.watches_logins(&Emulation::default()) {
+            self.watch_logins(&mut watching);
+        }
+        let shown = self.show(&self.world.emulation(), &Emulation::default());
         async move {
-            if let Some(metrics) = metrics {
-                metrics.await?;
-            }
             if let Some(trusting) = trusting {
                 trusting.await?;
+            }
+            futures::future::try_join_all(watching).await?;
+            match shown.await {
+                // It was taken by the pages that were there when it was asked for.
+                Err(DriverError::EmulationRefused(what)) => tracing::debug!(what, "a new page does not take what others took"),
+                other => other?,
             }
             Ok(())
         }
@@ -159,16 +177,6 @@ impl CdpPage {
             reply = reply => reply,
             Ok(_) = progress.wait_for(|now| now.life == Life::Crashed) => Err(CdpError::Crashed),
         }
-    }
-}
-
-impl Listener for PageState {
-    fn event(&self, method: &str, params: &RawValue) {
-        self.hear(method, params);
-    }
-
-    fn gone(&self, why: &CdpError) {
-        self.lost(why);
     }
 }
 
@@ -257,6 +265,11 @@ impl Page for CdpPage {
 
     fn dialog(&self) -> Option<Dialog> {
         self.state.dialog().map(|open| open.dialog)
+    }
+
+    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()> {
+        self.state.usable()?;
+        self.give(files, selector).await
     }
 
     async fn screenshot(&self, shot: &Shot) -> Result<Image> {

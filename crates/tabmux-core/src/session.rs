@@ -112,6 +112,8 @@ pub struct Session {
     pub phase: Phase,
     /// How its pages are kept apart, in the driver's word.
     pub isolation: String,
+    /// How its context is to be made again, in the driver's words; empty where nothing was asked for. Never a secret.
+    pub settings: String,
     /// The driver's own name for the context, once there is one.
     pub context: Option<Arc<str>>,
     /// Which of the daemon's sessions it is, in the order of their making: clocks are too coarse for that and may be set back.

@@ -110,7 +110,7 @@ impl Browsers {
         };
         let mut gone = DriverError::BrowserGone("it did not survive".into());
         for browser in known {
-            match browser.adopt_context(context, pages).await {
+            match browser.adopt_context(context, spec, pages).await {
                 Ok(adopted) => return Ok((browser, adopted)),
                 Err(error) => gone = error,
             }

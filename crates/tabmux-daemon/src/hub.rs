@@ -31,6 +31,7 @@ use crate::store::{Remembered, Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
+pub(crate) use sessions::isolation_of;
 
 /// See the module's first lines.
 #[derive(Debug)]

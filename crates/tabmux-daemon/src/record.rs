@@ -56,6 +56,8 @@ pub(crate) struct SessionRecord {
     clone: bool,
     phase: String,
     isolation: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    settings: String,
     context: Option<String>,
     #[serde(default)]
     made: u64,
@@ -87,7 +89,8 @@ impl Record {
     pub(crate) fn size(&self) -> u64 {
         let bytes = match self {
             Self::Session(session) => {
-                session.tabs.iter().map(|tab| tab.url.len() + tab.memento.as_ref().map_or(0, String::len) + 128).sum::<usize>() + 512
+                let tab = |tab: &TabRecord| tab.url.len() + tab.memento.as_ref().map_or(0, String::len) + 128;
+                session.tabs.iter().map(tab).sum::<usize>() + session.settings.len() + 512
             }
             Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
             Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) => 256,
@@ -130,6 +133,7 @@ impl From<&Session> for SessionRecord {
             clone: session.seat == Seat::Clone,
             phase: session.phase.name().to_owned(),
             isolation: session.isolation.clone(),
+            settings: session.settings.clone(),
             context: session.context.as_deref().map(str::to_owned),
             made: session.made,
             created_unix_ms: session.created_unix_ms,
@@ -163,6 +167,7 @@ impl SessionRecord {
             seat: if self.clone { Seat::Clone } else { Seat::Plain },
             phase: Phase::from_name(&self.phase)?,
             isolation: self.isolation,
+            settings: self.settings,
             context: self.context.map(Arc::from),
             made: self.made,
             created_unix_ms: self.created_unix_ms,
@@ -230,6 +235,7 @@ mod tests {
             seat: Seat::Clone,
             phase: Phase::Closing,
             isolation: "window".into(),
+            settings: "{\"headless\":true}".into(),
             context: Some("ctx-1".into()),
             made: 12,
             created_unix_ms: 1_700_000_000_000,

@@ -2,6 +2,8 @@
 //! time in the order they were admitted, and closes everything when it is told to stop. No other code touches
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
+mod downloads;
+mod lasting;
 mod pages;
 mod windows;
 mod world;
@@ -16,6 +18,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
+pub(crate) use downloads::sweep_downloads;
+pub(crate) use lasting::Lasting;
 use world::World;
 
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
@@ -104,6 +108,11 @@ impl SessionHandle {
             self.mailbox.jobs().push_back(job);
             self.mailbox.arrived.notify_one();
         }
+    }
+
+    /// Something its next reply says first.
+    pub(crate) fn tell(&self, news: &str) {
+        self.world.add_news(news.to_owned());
     }
 
     /// What happened in the session since its last reply, for the one that goes out now.

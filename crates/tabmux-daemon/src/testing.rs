@@ -144,6 +144,9 @@ impl House {
         std::fs::create_dir(&to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {
             let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                continue;
+            }
             std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
         dir

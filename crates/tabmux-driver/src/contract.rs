@@ -2,7 +2,9 @@
 //! the scripts here are JavaScript that the fake browser understands too.
 //!
 //! `site` is the base of a web site, `http://host:port`, on which every path answers at once with a page whose cookies can be
-//! set and whose title is the value of `?title=`. The fake browser needs no server for it.
+//! set and whose title is the value of `?title=`, but `/download`, which is a file called `a.bin`. The fake browser needs no server for it.
+
+mod worlds;
 
 mod storage;
 mod wait;
@@ -20,6 +22,7 @@ use crate::{
 
 pub use storage::*;
 pub use wait::*;
+pub use worlds::*;
 
 /// How long any step may take. Generous, because it only matters when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,6 +63,10 @@ macro_rules! contract_tests {
             waiting_ends_with_its_page_and_is_given_up_without_a_trace
             storage_is_kept_per_origin_and_context
             a_context_begins_with_the_state_it_is_given
+            downloads_go_to_their_contexts_own_directory
+            two_contexts_can_see_opposite_worlds
+            what_is_copied_stays_in_its_context
+            files_need_a_chooser_or_an_input
         );
     };
     ($start:expr; $($rule:ident)+) => {
@@ -263,7 +270,7 @@ pub async fn a_living_context_is_found_again_with_its_pages(browser: Arc<dyn Bro
     run(&kept, "document.cookie = \"still=here\"").await;
     soon(closed.close()).await.expect("a page closes");
     let records = [&kept, &closed].map(|page| PageRecord::of(&**page));
-    let found = soon(browser.adopt_context(made.handle(), &records)).await.expect("the context lives");
+    let found = soon(browser.adopt_context(made.handle(), &ContextSpec::default(), &records)).await.expect("the context lives");
     assert_eq!(found.context.handle(), made.handle());
     let [(handle, page)] = &found.pages[..] else { panic!("one page lives: {:?}", found.pages) };
     assert_eq!((handle, page.handle(), page.url()), (kept.handle(), kept.handle(), url));

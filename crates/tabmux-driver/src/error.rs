@@ -30,6 +30,12 @@ pub enum DriverError {
     StorageRefused(String),
     #[error("{0:?} is no CSS selector.")]
     BadSelector(String),
+    #[error("No file chooser is open.")]
+    NoChooser,
+    #[error("{0}")]
+    FilesRefused(String),
+    #[error("The browser does not take {0}.")]
+    EmulationRefused(String),
     #[error("{0}")]
     Unsupported(String),
 }
@@ -53,6 +59,9 @@ impl From<DriverError> for Fault {
             DriverError::BadSelector(_) => {
                 (Code::BadArgument, "Write it as for document.querySelector, for example \"#id\" or \"button.primary\".")
             }
+            DriverError::NoChooser => (Code::BadArgument, "Click what opens it first, or give the selector of a file input."),
+            DriverError::FilesRefused(_) => (Code::BadArgument, "Give one file, or another input."),
+            DriverError::EmulationRefused(_) => (Code::BadArgument, "Give another value."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
         Self::new(code, sentence(error.to_string()), hint)

@@ -3,7 +3,7 @@
 //! JavaScript are deliberately absent.
 //!
 //! Addresses: `http`, `https`, `data` and `about:blank`. Hosts `fail.test` and `unreachable.test` cannot be
-//! reached. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
+//! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
 //!
 //! `evaluate` understands one expression:
 //!
@@ -23,6 +23,9 @@
 //! | `crash()` | the page is crashed until it is navigated |
 //! | `window.open("url")` | null; the context has another page |
 //! | `window.close()` | null; the page is gone |
+//! | `navigator.clipboard.writeText("text")`, `navigator.clipboard.readText()` | null; the context's own copy |
+//! | `Intl.DateTimeFormat().resolvedOptions().timeZone` | the emulated time zone, or `UTC` |
+//! | `openChooser()` | null; a file chooser is open |
 //! | `endBrowser()` | nothing: the browser is gone with all its contexts |
 //! | `"x".repeat(N)` | a big string |
 
@@ -32,6 +35,7 @@ mod page;
 mod script;
 mod storage;
 mod visit;
+mod world;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,9 +43,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 
-use crate::{Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, DriverError, Handle, Isolation, Page, PageRecord, Popup, Result};
+use crate::{
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Download, DriverError, Emulation, Handle, Isolation, Page, PageRecord,
+    Popup, Result,
+};
 use cookies::CookieJar;
 use page::FakePage;
+use world::FakeWorld;
 
 /// What is said of a fake browser that is gone.
 const DEATH: &str = "it ended";
@@ -66,6 +74,7 @@ struct FakeContext {
     handle: Handle,
     browser: Weak<FakeBrowser>,
     cookies: Arc<CookieJar>,
+    world: FakeWorld,
     /// `None` once the context is closed, so that no page can open in it any more.
     pages: Mutex<Option<Vec<Arc<FakePage>>>>,
     popups: Mutex<Popups>,
@@ -92,7 +101,7 @@ impl FakeBrowser {
         self.ended.send_replace(true);
     }
 
-    fn remember(&self, handle: Handle, cookies: Arc<CookieJar>, pages: &[PageRecord]) -> Arc<FakeContext> {
+    fn remember(&self, handle: Handle, spec: &ContextSpec, cookies: Arc<CookieJar>, pages: &[PageRecord]) -> Arc<FakeContext> {
         let (sender, unheard) = mpsc::channel(POPUP_QUEUE);
         let context = Arc::new_cyclic(|me| FakeContext {
             me: me.clone(),
@@ -100,6 +109,7 @@ impl FakeBrowser {
             browser: self.me.clone(),
             pages: Mutex::new(Some(pages.iter().map(|page| FakePage::restored(page, me.clone(), Arc::clone(&cookies))).collect())),
             cookies,
+            world: FakeWorld::new(spec),
             popups: Mutex::new(Popups { sender, unheard: Some(unheard) }),
         });
         locked(&self.contexts).insert(context.handle.clone(), Arc::clone(&context));
@@ -124,14 +134,14 @@ impl Browser for FakeBrowser {
         if let Some(state) = &spec.state {
             cookies.restore(state)?;
         }
-        Ok(self.remember(mint("fake-ctx")?, cookies, &[]))
+        Ok(self.remember(mint("fake-ctx")?, spec, cookies, &[]))
     }
 
     /// A fake browser died with the daemon that made the context, so the context is made again under its old
     /// handle, with its pages at the recorded URLs. Cookies, history and counters are gone; a context that still lives is found as it is.
-    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+    async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted> {
         let living = locked(&self.contexts).get(context).cloned();
-        let context = living.unwrap_or_else(|| self.remember(context.clone(), Arc::default(), pages));
+        let context = living.unwrap_or_else(|| self.remember(context.clone(), spec, Arc::default(), pages));
         let pages = pages.iter().filter_map(|wanted| Some((wanted.handle.clone(), context.page(&wanted.handle)?))).collect();
         Ok(Adopted { context, pages })
     }
@@ -216,6 +226,18 @@ impl Context for FakeContext {
     async fn clear_cookies(&self) -> Result<()> {
         self.cookies.clear();
         Ok(())
+    }
+
+    fn emulation(&self) -> Emulation {
+        self.world.emulation()
+    }
+
+    async fn emulate(&self, wanted: &Emulation) -> Result<()> {
+        self.world.emulate(wanted)
+    }
+
+    fn downloads(&self) -> watch::Receiver<Vec<Download>> {
+        self.world.downloads()
     }
 
     fn popups(&self) -> mpsc::Receiver<Popup> {

@@ -3,6 +3,8 @@
 
 pub mod contract;
 mod cookie;
+mod download;
+mod emulation;
 mod error;
 pub mod fake;
 mod log;
@@ -12,14 +14,17 @@ mod traffic;
 mod wait;
 mod window;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use cookie::Cookie;
+pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
+pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
 pub use error::DriverError;
 pub use log::PageLog;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
@@ -46,20 +51,30 @@ pub enum Isolation {
     Browser,
 }
 
-/// How a context is to be made.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How a context is to be made, and made again after its browser was lost. What must not be written down is left out
+/// when this is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ContextSpec {
     pub isolation: Isolation,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub headless: Option<bool>,
-    /// Width and height of what its pages see, where it is not the browser's own.
-    pub viewport: Option<(u32, u32)>,
     pub certificates: Certificates,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+    /// What its pages see from the beginning.
+    pub emulation: Emulation,
+    /// Where its downloads go: a directory that is there, and nobody else's.
+    #[serde(skip)]
+    pub downloads: Option<PathBuf>,
     /// Cookies and storage it begins with.
+    #[serde(skip)]
     pub state: Option<Arc<StorageState>>,
 }
 
 /// What a context thinks of certificates it cannot verify.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Certificates {
     #[default]
     Checked,
@@ -80,8 +95,8 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// Makes an isolated context. Nothing of it is left when this fails.
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>>;
 
-    /// Finds a context again that a former daemon made, with the pages it had. Pages that are gone are left out.
-    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted>;
+    /// Finds a context again that a former daemon made as `spec` says, with the pages it had. Pages that are gone are left out.
+    async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted>;
 
     /// Closes every context but these: what a former daemon was making when it died.
     async fn keep_only(&self, contexts: &[Handle]) -> Result<()>;
@@ -136,6 +151,15 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Forgets every cookie.
     async fn clear_cookies(&self) -> Result<()>;
 
+    /// What its pages see.
+    fn emulation(&self) -> Emulation;
+
+    /// Makes its pages see this and nothing else, those that are there and those to come.
+    async fn emulate(&self, wanted: &Emulation) -> Result<()>;
+
+    /// What its pages downloaded, oldest first; bounded.
+    fn downloads(&self) -> watch::Receiver<Vec<Download>>;
+
     /// Hears of pages that pages of this context opened; they are in it already. One listener; bounded, never blocking the driver.
     fn popups(&self) -> mpsc::Receiver<Popup>;
 
@@ -187,6 +211,9 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// The dialog that is open now.
     fn dialog(&self) -> Option<Dialog>;
+
+    /// Gives files to the input that matches the selector, or to the file chooser that is open.
+    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()>;
 
     /// A picture of the page, also when nobody looks at it.
     async fn screenshot(&self, shot: &Shot) -> Result<Image>;
@@ -243,9 +270,18 @@ pub struct LogEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageEvent {
     DialogOpened(Dialog),
+    /// The page asks for files.
+    ChooserOpened(Chooser),
     Crashed,
     /// Closed by a person or by the page itself.
     Closed,
+}
+
+/// How many files a page asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    One,
+    Many,
 }
 
 /// What `status` says of a browser.

@@ -24,6 +24,7 @@ pub struct OpenSession {
     pub isolation: Option<tabmux_driver::Isolation>,
     pub headless: Option<bool>,
     pub from: Option<String>,
+    pub proxy: Option<tabmux_driver::Proxy>,
 }
 
 /// A session as its owner sees it.

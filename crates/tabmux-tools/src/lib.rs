@@ -11,6 +11,7 @@ pub mod docs;
 mod file;
 mod pages;
 mod picture;
+mod proxy;
 mod reply;
 mod table;
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The pages of the session a call runs in, and nothing else: a tool cannot even name another session's page.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::{Context, Page};
+use tabmux_driver::{Context, Emulation, Page};
 
 #[async_trait]
 pub trait Pages: Send + Sync {
@@ -13,6 +14,10 @@ pub trait Pages: Send + Sync {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
     /// The session's own world, for what belongs to all of its pages.
     async fn context(&self) -> Result<Arc<dyn Context>, Fault>;
+    /// Makes the session's pages see this and nothing else, for as long as the session lasts.
+    async fn emulate(&self, wanted: Emulation) -> Result<(), Fault>;
+    /// Whether a file may be given to pages.
+    fn may_read(&self, file: &Path) -> bool;
     fn list(&self) -> Vec<PageView>;
     /// Opens a page and makes it current.
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;

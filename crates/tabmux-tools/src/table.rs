@@ -5,8 +5,9 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::nearest;
 use crate::tools::{
-    close_all_sessions, close_page, close_session, console, cookies, evaluate, handle_dialog, list_pages, list_sessions, navigate, network,
-    new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser, storage, wait_for,
+    close_all_sessions, close_page, close_session, console, cookies, downloads, emulate, evaluate, handle_dialog, list_pages,
+    list_sessions, navigate, network, new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser, storage,
+    upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Run, Tool};
@@ -30,8 +31,11 @@ pub static TABLE: &[Tool] = &[
     evaluate::TOOL,
     wait_for::TOOL,
     handle_dialog::TOOL,
+    upload_file::TOOL,
     cookies::TOOL,
     storage::TOOL,
+    emulate::TOOL,
+    downloads::TOOL,
     pdf::TOOL,
 ];
 
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn only_tools_that_change_nothing_may_be_sent_twice() {
         let reads: Vec<_> = TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name).collect();
-        assert_eq!(reads, ["list_sessions", "list_pages", "read_text", "network", "wait_for"]);
+        assert_eq!(reads, ["list_sessions", "list_pages", "read_text", "network", "wait_for", "downloads"]);
     }
 
     /// C8: only these make a session; `start_browser` is a desk tool and makes one always.

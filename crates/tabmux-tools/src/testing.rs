@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Browser, Context, ContextSpec, Page};
+use tabmux_driver::{Browser, Context, ContextSpec, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -153,7 +153,11 @@ struct PagesState {
 
 impl TestPages {
     pub(crate) async fn new() -> Self {
-        let context = FakeBrowser::new().open_context(&ContextSpec::default()).await.unwrap();
+        Self::with(&ContextSpec::default()).await
+    }
+
+    pub(crate) async fn with(spec: &ContextSpec) -> Self {
+        let context = FakeBrowser::new().open_context(spec).await.unwrap();
         Self { context, state: Mutex::default() }
     }
 
@@ -210,6 +214,14 @@ impl Pages for TestPages {
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
         Ok(Arc::clone(&self.context))
+    }
+
+    async fn emulate(&self, wanted: Emulation) -> Result<(), Fault> {
+        Ok(self.context.emulate(&wanted).await?)
+    }
+
+    fn may_read(&self, file: &std::path::Path) -> bool {
+        !file.ends_with("token")
     }
 
     fn list(&self) -> Vec<PageView> {

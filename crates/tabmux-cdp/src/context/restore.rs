@@ -10,7 +10,7 @@ use super::CdpContext;
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
 use crate::event::read;
-use crate::page::{CdpPage, Look};
+use crate::page::CdpPage;
 use crate::protocol::{Event, fetch};
 
 impl CdpContext {
@@ -26,7 +26,7 @@ impl CdpContext {
         let target = self.make_target().await?;
         // It is gone before anybody may take it for a page of the context.
         self.inner().forget(&target);
-        let page = CdpPage::attach(&self.connection, &target, "about:blank".into(), Look::default()).await?;
+        let page = CdpPage::attach(&self.connection, &target, "about:blank".into(), &self.world).await?;
         let filled = tokio::time::timeout(HOUSEKEEPING * 4, self.fill(&page, &origins)).await;
         page.close().await?;
         filled.unwrap_or_else(|_| Err(DriverError::StorageRefused("it took too long to write".into())))
@@ -58,7 +58,7 @@ struct Offline {
 impl Listener for Offline {
     fn event(&self, method: &str, params: &RawValue) {
         if method != fetch::RequestPaused::METHOD {
-            return self.page.state().event(method, params);
+            return self.page.state().hear(method, params);
         }
         let Some(paused) = read::<fetch::RequestPaused>(params) else { return };
         let html = fetch::HeaderEntry { name: "Content-Type".into(), value: "text/html".into() };
@@ -73,6 +73,6 @@ impl Listener for Offline {
     }
 
     fn gone(&self, why: &CdpError) {
-        self.page.state().gone(why);
+        self.page.state().lost(why);
     }
 }

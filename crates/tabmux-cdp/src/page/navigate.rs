@@ -28,6 +28,10 @@ impl CdpPage {
         let mut progress = self.state.watch();
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
+            if reply.is_download == Some(true) {
+                let why = "it is a download; the page stays where it was";
+                return Err(DriverError::NavigationFailed(format!("{error} at {url}: {why}")));
+            }
             return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
         }
         // Without a loader it was a move within the document, which is over.

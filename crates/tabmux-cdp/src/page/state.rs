@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
 use tokio::sync::{mpsc, watch};
 
+use super::chooser::OpenChooser;
 use super::console;
 use super::traffic;
 use crate::CdpError;
@@ -65,6 +66,7 @@ struct Inner {
     url: String,
     title: String,
     dialog: Option<OpenDialog>,
+    chooser: Option<OpenChooser>,
     log: PageLog,
     traffic: Traffic,
     /// What it asked a new tab or window for, and when: such pages do not say who opened them (FACTS: ctrl-, middle- and shift-click).
@@ -108,6 +110,7 @@ impl PageState {
             url,
             title: String::new(),
             dialog: None,
+            chooser: None,
             log: PageLog::default(),
             traffic: Traffic::default(),
             asked: VecDeque::new(),
@@ -152,6 +155,14 @@ impl PageState {
         self.inner().dialog.clone()
     }
 
+    pub(super) fn chooser(&self) -> Option<OpenChooser> {
+        self.inner().chooser
+    }
+
+    pub(super) fn chooser_answered(&self) {
+        self.inner().chooser = None;
+    }
+
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
     }
@@ -193,6 +204,11 @@ impl PageState {
         }
     }
 
+    /// Whether it answers nothing for now: a dialog is open, or it crashed.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.usable().is_err()
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self.progress.borrow().life, Life::Gone(_))
     }
@@ -229,7 +245,7 @@ impl PageState {
         }
     }
 
-    pub(super) fn hear(&self, method: &str, params: &RawValue) {
+    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
         if params.get().len() > MAX_EVENT_BYTES {
             if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
                 self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
@@ -243,6 +259,7 @@ impl PageState {
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
             page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
+            page::FileChooserOpened::METHOD => self.chooser_opened(params),
             inspector::TargetCrashed::METHOD => self.crashed(),
             inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
             _ => {
@@ -285,6 +302,7 @@ impl PageState {
             let mut inner = self.inner();
             inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
             inner.title = String::new();
+            inner.chooser = None;
         }
         self.recovered();
         self.progress.send_modify(|progress| {
@@ -329,6 +347,13 @@ impl PageState {
         inner.tell(PageEvent::DialogOpened(dialog));
     }
 
+    fn chooser_opened(&self, params: &RawValue) {
+        let Some(open) = read(params).and_then(|event| OpenChooser::of(&event)) else { return };
+        let mut inner = self.inner();
+        inner.chooser = Some(open);
+        inner.tell(PageEvent::ChooserOpened(open.chooser));
+    }
+
     pub(super) fn dialog_answered(&self) {
         self.inner().dialog = None;
     }
@@ -358,7 +383,7 @@ impl PageState {
     }
 
     /// The CDP session is over: the target is gone, or the whole browser.
-    pub(super) fn lost(&self, why: &CdpError) {
+    pub(crate) fn lost(&self, why: &CdpError) {
         match DriverError::from(why.clone()) {
             gone @ DriverError::BrowserGone(_) => self.end(gone, None),
             _ => self.end(DriverError::PageGone, Some(PageEvent::Closed)),

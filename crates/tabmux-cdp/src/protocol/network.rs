@@ -74,6 +74,28 @@ pub struct CorsErrorStatus {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+pub struct EmulateNetworkConditions {
+    pub offline: bool,
+    pub latency: f64,
+    pub download_throughput: f64,
+    pub upload_throughput: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_loss: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_queue_length: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_reordering: Option<bool>,
+}
+
+impl Command for EmulateNetworkConditions {
+    const METHOD: &'static str = "Network.emulateNetworkConditions";
+    type Reply = Empty;
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Enable {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_buffer_size: Option<i64>,

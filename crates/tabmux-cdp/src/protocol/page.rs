@@ -89,6 +89,19 @@ impl Event for DomContentEventFired {
     const METHOD: &'static str = "Page.domContentEventFired";
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DownloadWillBegin {
+    pub frame_id: FrameId,
+    pub guid: String,
+    pub url: String,
+    pub suggested_filename: String,
+}
+
+impl Event for DownloadWillBegin {
+    const METHOD: &'static str = "Page.downloadWillBegin";
+}
+
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Enable {

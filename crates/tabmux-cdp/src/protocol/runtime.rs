@@ -8,6 +8,31 @@ use super::{Command, Empty, Event};
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+pub struct AddBinding {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_context_name: Option<String>,
+}
+
+impl Command for AddBinding {
+    const METHOD: &'static str = "Runtime.addBinding";
+    type Reply = Empty;
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingCalled {
+    pub name: String,
+    pub payload: String,
+    pub execution_context_id: ExecutionContextId,
+}
+
+impl Event for BindingCalled {
+    const METHOD: &'static str = "Runtime.bindingCalled";
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CallArgument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,

@@ -122,7 +122,7 @@ impl Windowed for CdpContext {
         let mut taken: Vec<Arc<dyn Page>> = Vec::new();
         for info in found.into_iter().filter(|info| is_wanted(info, which)) {
             // One that closes meanwhile is none.
-            let Ok(page) = CdpPage::attach(&self.connection, &info.target_id, info.url, self.look).await else { continue };
+            let Ok(page) = CdpPage::attach(&self.connection, &info.target_id, info.url, &self.world).await else { continue };
             own.inner().strangers.insert(info.target_id.clone());
             self.keep(&info.target_id, &page)?;
             taken.push(page);

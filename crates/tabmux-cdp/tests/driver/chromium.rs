@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
-use tabmux_driver::{Area, Browser, ContextSpec, DriverError, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Shot};
+use tabmux_driver::{
+    Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Shot,
+};
 
 use crate::support;
 
@@ -141,7 +143,7 @@ async fn nothing_is_brought_to_the_front_and_no_foreign_target_is_attached() {
 async fn the_pages_of_a_context_have_its_viewport_also_popups() {
     let browser = support::chromium().await;
     let site = support::site(|_| "hello".into()).await;
-    let spec = ContextSpec { viewport: Some((500, 300)), ..ContextSpec::default() };
+    let spec = ContextSpec { emulation: Emulation { viewport: Some((500, 300)), ..Emulation::default() }, ..ContextSpec::default() };
     let context = soon(browser.open_context(&spec)).await.expect("a context opens");
     let mut popups = context.popups();
     let page = soon(context.open_page()).await.expect("a page opens");
@@ -220,11 +222,14 @@ async fn tabs_of_the_shared_profile_share_cookies_and_nothing_else() {
     assert_eq!(soon(popups.recv()).await.expect("it joins its opener").opener.as_ref(), Some(first.handle()));
     assert!(elsewhere.try_recv().is_err());
     let records = [PageRecord::of(&*first)];
-    let found = soon(browser.adopt_context(one.handle(), &records)).await.expect("it lives");
+    let found = soon(browser.adopt_context(one.handle(), &ContextSpec::default(), &records)).await.expect("it lives");
     assert_eq!(found.pages.len(), 1);
     soon(one.close()).await.expect("it closes");
     assert_eq!(soon(first.evaluate("1")).await, Err(DriverError::PageGone));
     assert_eq!(soon(second.evaluate("1")).await, Ok(json!(1)));
     let foreign = tabmux_driver::Handle("tabs-another-0000000000000000".into());
-    assert!(matches!(soon(browser.adopt_context(&foreign, &[])).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
+    assert!(matches!(
+        soon(browser.adopt_context(&foreign, &ContextSpec::default(), &[])).await.map(|_| ()),
+        Err(DriverError::BrowserGone(_))
+    ));
 }

@@ -28,8 +28,8 @@ impl Browser for InWindows {
         self.0.open_context(&ContextSpec { isolation: Isolation::Window, ..spec.clone() }).await
     }
 
-    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
-        self.0.adopt_context(context, pages).await
+    async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted> {
+        self.0.adopt_context(context, spec, pages).await
     }
 
     async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
@@ -76,5 +76,8 @@ mod windows {
         pages_opened_by_us_are_no_popups
         a_page_can_be_pictured_and_printed
         what_a_page_asked_the_network_for_is_listed
+        downloads_go_to_their_contexts_own_directory
+        what_is_copied_stays_in_its_context
+        files_need_a_chooser_or_an_input
     );
 }

@@ -8,3 +8,4 @@ mod given_up;
 mod support;
 mod wait;
 mod windows;
+mod worlds;

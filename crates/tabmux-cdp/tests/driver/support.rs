@@ -20,39 +20,50 @@ use tokio::net::{TcpListener, TcpStream};
 /// Serves `http://127.0.0.1:PORT` until the test ends: every path is a page whose title is the value of `?title=` and whose
 /// body is what `body` gives for the path.
 pub(crate) async fn site(body: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
+    serve(move |request| {
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        match path {
+            "/nothing" => response("204 No Content", ""),
+            "/download" => response("200 OK\r\nContent-Disposition: attachment; filename=a.bin", ""),
+            _ => {
+                let title = path.split_once("title=").map_or("", |(_, title)| title);
+                page(&format!("<title>{title}</title><body>{}", body(path)))
+            }
+        }
+    })
+    .await
+}
+
+/// Serves what `answer` gives for each request, head and all.
+pub(crate) async fn serve(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound socket has an address");
-    let body = Arc::new(body);
+    let answer = Arc::new(answer);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let body = Arc::clone(&body);
-            tokio::spawn(async move { answer(stream, &*body).await });
+            let answer = Arc::clone(&answer);
+            tokio::spawn(async move { converse(stream, &*answer).await });
         }
     });
     format!("http://{address}")
 }
 
-async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + Sync)) -> Option<()> {
+pub(crate) fn response(head: &str, body: &str) -> String {
+    format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+}
+
+pub(crate) fn page(body: &str) -> String {
+    response("200 OK\r\nContent-Type: text/html; charset=utf-8", &format!("<!doctype html>{body}"))
+}
+
+async fn converse(mut stream: TcpStream, answer: &(dyn Fn(&str) -> String + Send + Sync)) -> Option<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let mut chunk = [0; 4096];
         let read = stream.read(&mut chunk).await.ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&chunk[..read]);
     }
-    let request = String::from_utf8_lossy(&request);
-    let path = request.split(' ').nth(1)?;
-    let bare = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    match path {
-        "/nothing" => return stream.write_all(bare("204 No Content").as_bytes()).await.ok(),
-        "/download" => return stream.write_all(bare("200 OK\r\nContent-Disposition: attachment; filename=a.bin").as_bytes()).await.ok(),
-        _ => {}
-    }
-    let title = path.split_once("title=").map_or("", |(_, title)| title);
-    let page = format!("<!doctype html><title>{title}</title><body>{}", body(path));
-    let head =
-        format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
-    stream.write_all(head.as_bytes()).await.ok()?;
-    stream.write_all(page.as_bytes()).await.ok()?;
+    stream.write_all(answer(&String::from_utf8_lossy(&request)).as_bytes()).await.ok()?;
     stream.shutdown().await.ok()
 }
 
@@ -60,6 +71,14 @@ async fn answer(mut stream: TcpStream, body: &(dyn Fn(&str) -> String + Send + S
 pub(crate) async fn chromium() -> Arc<CdpBrowser> {
     let binary = Places::here(None).find(Want::Plain).expect("a Chromium is installed");
     CdpBrowser::launch(&home(), &Launch::new(binary, Mode::Headless)).await.expect("the browser starts")
+}
+
+/// The kind that is preferred for agents, or a full one; both unseen.
+pub(crate) async fn chromium_for(want: Want) -> Arc<CdpBrowser> {
+    match want {
+        Want::Plain => chromium().await,
+        Want::Full => full_chromium(None).await,
+    }
 }
 
 /// A full browser, on this display if there is one.

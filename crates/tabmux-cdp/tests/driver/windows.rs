@@ -378,12 +378,12 @@ seen_and_unseen! {
         let (context, page, window) = stage.settled().await;
         let records = [PageRecord { handle: page.handle().clone(), url: page.url(), memento: page.memento() }];
         soon(stage.browser.keep_only(&[])).await.expect("it is tidied up");
-        let found = soon(stage.browser.adopt_context(context.handle(), &records)).await.expect("it lives");
+        let found = soon(stage.browser.adopt_context(context.handle(), &ContextSpec::default(), &records)).await.expect("it lives");
         assert_eq!((found.pages.len(), found.context.handle()), (1, context.handle()));
         assert_eq!(soon(windows(&found.context).windows_of(&[page.handle().clone()])).await, [(page.handle().clone(), window)]);
         assert!(stage.targets().await.iter().any(|info| info.target_id == person.0));
         let foreign = Handle("windows-another-0000000000000000".into());
-        assert!(matches!(soon(stage.browser.adopt_context(&foreign, &[])).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
+        assert!(matches!(soon(stage.browser.adopt_context(&foreign, &ContextSpec::default(), &[])).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
     }
 }
 

@@ -64,6 +64,7 @@ impl Registry {
             seat: open.seat,
             phase: Phase::Reserved,
             isolation: open.isolation.to_owned(),
+            settings: String::new(),
             context: None,
             made: self.next_made,
             created_unix_ms: open.created_unix_ms,
@@ -79,6 +80,15 @@ impl Registry {
         self.dirty.insert(minted.id);
         self.note_emptiness(now);
         Ok(Opened { session: minted.id, warning })
+    }
+
+    /// Notes how the session's context is to be made again.
+    pub fn set_settings(&mut self, id: SessionId, settings: &str) {
+        let Some((session, _)) = self.live_mut(id) else { return };
+        if session.settings != settings {
+            session.settings = settings.to_owned();
+            self.dirty.insert(id);
+        }
     }
 
     /// The context is about to be made. Written down first, so that a crash undoes it.

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
-use tabmux_driver::{Certificates, ContextSpec, Isolation};
+use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
-use crate::session::SessionHandle;
+use crate::session::{Lasting, SessionHandle};
 use crate::storage_state;
+
+/// Said once by a session whose daemon was replaced.
+const LOST_SECRETS: &str = "httpCredentials and the proxy's password were lost with the former daemon: they are never written down. \
+     Give httpCredentials again with emulate; start the session again for the proxy.";
 
 impl Hub {
     /// Reserves a seat and starts the session's task; the context is made when the first call needs it.
@@ -18,7 +22,7 @@ impl Hub {
         let wanted = with_defaults(open, &profile.defaults)?;
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
         let isolation = wanted.isolation.unwrap_or_default();
-        let spec = ContextSpec { isolation, headless: wanted.headless, ..of_flags(&profile.defaults)? };
+        let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, ..of_flags(&profile.defaults)? };
         self.browsers.check(&spec)?;
         let open = Open {
             name: open.name.as_deref().or(default_name),
@@ -28,6 +32,7 @@ impl Hub {
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
+        state.registry.set_settings(opened.session, &Lasting::of(&spec).written());
         let handle = SessionHandle::start(Arc::clone(self), opened.session, spec);
         state.sessions.insert(opened.session, handle);
         Ok(opened)
@@ -46,11 +51,14 @@ impl Hub {
     /// Starts a task for every session a former daemon left; those half closed close at once.
     pub(super) fn take_up_sessions(self: &Arc<Self>) {
         let mut state = self.lock();
-        let left: Vec<(SessionId, Phase, String)> =
-            state.registry.records().map(|session| (session.id, session.phase, session.isolation.clone())).collect();
-        for (id, phase, isolation) in left {
-            let spec = ContextSpec { isolation: isolation_of(&isolation), ..ContextSpec::default() };
-            let handle = SessionHandle::start(Arc::clone(self), id, spec);
+        let left: Vec<(SessionId, Phase, Lasting)> =
+            state.registry.records().map(|session| (session.id, session.phase, Lasting::read(session))).collect();
+        crate::session::sweep_downloads(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
+        for (id, phase, lasting) in left {
+            let handle = SessionHandle::start(Arc::clone(self), id, lasting.spec);
+            if lasting.secrets {
+                handle.tell(LOST_SECRETS);
+            }
             if phase == Phase::Closing {
                 handle.stop.cancel();
             }
@@ -103,7 +111,7 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
 /// What the peer's flags say of how a session's world is made.
 fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     let ignored = defaults.get("ignoreHttpsErrors").and_then(Value::as_bool).unwrap_or_default();
-    let viewport = defaults.get("viewportSize").map(|size| {
+    let viewport: Option<Result<(u32, u32), Fault>> = defaults.get("viewportSize").map(|size| {
         let sides = size
             .as_str()
             .and_then(|text| text.split_once('x'))
@@ -116,7 +124,8 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     let state = defaults.get("storageState").map(storage_state::parse).transpose().map_err(|why| {
         Fault::new(Code::BadArgument, format!("The storage state of this `tabmux mcp` cannot be used: {why}."), "Correct the file.")
     })?;
-    Ok(ContextSpec { viewport: viewport.transpose()?, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
+    let emulation = Emulation { viewport: viewport.transpose()?, ..Emulation::default() };
+    Ok(ContextSpec { emulation, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
 }
 
 fn mint() -> Minted {
@@ -136,7 +145,7 @@ pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {
     }
 }
 
-pub(super) fn isolation_of(name: &str) -> Isolation {
+pub(crate) fn isolation_of(name: &str) -> Isolation {
     [Isolation::Context, Isolation::Window, Isolation::Tab, Isolation::Browser]
         .into_iter()
         .find(|isolation| isolation_name(*isolation) == name)

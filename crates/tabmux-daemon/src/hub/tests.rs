@@ -12,3 +12,4 @@ mod replies;
 mod restart;
 mod sessions;
 mod tabs;
+mod worlds;

@@ -1,10 +1,11 @@
 //! The pages of one session, as one call may use them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
-use tabmux_driver::{Context, Page};
+use tabmux_driver::{Context, Emulation, Page};
 use tabmux_tools::{PageRef, PageView, Pages};
 
 use super::world::{Turn, World, dialog_fault};
@@ -104,6 +105,14 @@ impl Pages for CallPages {
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
         self.world.open().await
+    }
+
+    async fn emulate(&self, wanted: Emulation) -> Result<(), Fault> {
+        self.world.emulate(wanted).await
+    }
+
+    fn may_read(&self, file: &Path) -> bool {
+        self.world.may_read(file)
     }
 
     fn list(&self) -> Vec<PageView> {

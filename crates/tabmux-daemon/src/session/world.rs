@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
-use tabmux_driver::{Browser, Context, ContextSpec, Dialog, DriverError, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup};
+use tabmux_driver::{
+    Browser, Chooser, Context, ContextSpec, Dialog, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup,
+};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::downloads::{self, Told};
 use super::pages::CallPages;
-use super::{Job, Work};
+use super::{Job, Lasting, Work};
 use crate::hub::Hub;
 
 /// How long making a context may take; it outlives the call that asked for it.
@@ -40,7 +43,8 @@ pub(super) enum Turn {
 pub(super) struct World {
     pub(super) hub: Arc<Hub>,
     pub(super) id: SessionId,
-    pub(super) spec: ContextSpec,
+    /// How the context is made, again too.
+    spec: Mutex<ContextSpec>,
     stop: CancellationToken,
     pub(super) context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
@@ -64,11 +68,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub(super) fn new(hub: Arc<Hub>, id: SessionId, spec: ContextSpec, stop: CancellationToken) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, id: SessionId, mut spec: ContextSpec, stop: CancellationToken) -> Self {
+        spec.downloads = Some(downloads::directory(&hub.settings.paths.state_dir, id));
         Self {
             hub,
             id,
-            spec,
+            spec: Mutex::new(spec),
             stop,
             context: tokio::sync::Mutex::default(),
             pages: Mutex::default(),
@@ -77,6 +82,29 @@ impl World {
             loss: Mutex::default(),
             mourned: Mutex::default(),
         }
+    }
+
+    pub(super) fn spec(&self) -> ContextSpec {
+        locked(&self.spec).clone()
+    }
+
+    /// Whether a file is one that agents may give to pages: not the daemon's own, but for what this session downloaded.
+    pub(super) fn may_read(&self, file: &std::path::Path) -> bool {
+        let paths = &self.hub.settings.paths;
+        let own = self.spec().downloads.is_some_and(|directory| file.starts_with(directory));
+        own || ![&paths.state_dir, &paths.runtime_dir].into_iter().any(|place| file.starts_with(place))
+    }
+
+    /// Makes the session's pages see this, those of its next browser and of the next daemon too.
+    pub(super) async fn emulate(self: &Arc<Self>, wanted: Emulation) -> Result<(), Fault> {
+        self.open().await?.emulate(&wanted).await?;
+        let written = {
+            let mut spec = locked(&self.spec);
+            spec.emulation = wanted;
+            Lasting::of(&spec).written()
+        };
+        self.hub.decide_now(|registry, _| registry.set_settings(self.id, &written));
+        Ok(())
     }
 
     /// The context, made or found again when there is none yet. When that fails the session is over and its seat free (S3.25).
@@ -145,8 +173,10 @@ impl World {
         let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
         announced?;
         safe.written().await?;
-        let browser = self.hub.browsers.get(&self.spec).await?;
-        let context = browser.open_context(&self.spec).await?;
+        let spec = self.spec();
+        spec.downloads.as_deref().map_or(Ok(()), downloads::make)?;
+        let browser = self.hub.browsers.get(&spec).await?;
+        let context = browser.open_context(&spec).await?;
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
         let written = match opened {
             Ok(()) => safe.written().await,
@@ -170,7 +200,7 @@ impl World {
             tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
         });
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
-        let (browser, adopted) = self.hub.browsers.find(&self.spec, handle, &records).await?;
+        let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
         for (tab, record) in tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(tab, page),
@@ -184,6 +214,8 @@ impl World {
     /// Takes in what pages of the context open, and notices when its browser is gone.
     fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
         let mut popups = context.popups();
+        let mut files = context.downloads();
+        let mut told = Told::knowing(&files.borrow_and_update());
         let (world, context) = (Arc::clone(self), Arc::clone(context));
         tokio::spawn(async move {
             let gone = browser.gone();
@@ -193,6 +225,7 @@ impl World {
                     () = world.stop.cancelled() => return,
                     why = &mut gone => return world.browser_lost(&why).await,
                     Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
+                    Ok(()) = files.changed() => told.news(&files.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
                 }
             }
         });
@@ -246,6 +279,7 @@ impl World {
                 }
                 match event {
                     Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
+                    Some(PageEvent::ChooserOpened(chooser)) => world.add_news(chooser_news(tab, chooser)),
                     Some(PageEvent::Crashed) => world.add_news(format!("Tab {tab} crashed; navigate it again to bring it back.")),
                     Some(PageEvent::Closed) => {
                         world.tab_lost(tab, "was closed by the page or by a person");
@@ -376,6 +410,9 @@ impl World {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         locked(&self.pages).clear();
+        if let Some(directory) = self.spec().downloads {
+            downloads::remove(directory).await;
+        }
     }
 
     async fn close_once(&self) -> Result<(), String> {
@@ -394,7 +431,8 @@ impl World {
 
     /// A context that cannot be found is gone.
     async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
-        let found = bounded(self.hub.browsers.find(&self.spec, handle, &[])).await?;
+        let spec = self.spec();
+        let found = bounded(self.hub.browsers.find(&spec, handle, &[])).await?;
         Ok(found.ok().map(|(_, adopted)| adopted.context))
     }
 }
@@ -414,6 +452,14 @@ async fn bounded<T>(asked: impl Future<Output = T>) -> Result<T, String> {
         Ok(Err(_)) => Err("the driver panicked".to_owned()),
         Err(_) => Err("it took too long".to_owned()),
     }
+}
+
+fn chooser_news(tab: TabId, chooser: Chooser) -> String {
+    let what = match chooser {
+        Chooser::One => "a file",
+        Chooser::Many => "files",
+    };
+    format!("Tab {tab} asks for {what}; upload_file gives {}.", if chooser == Chooser::One { "it" } else { "them" })
 }
 
 fn closed() -> Fault {

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, DriverError, Handle, Page, PageRecord, Popup, Result};
-use tokio::sync::{Semaphore, mpsc};
+use tabmux_driver::{
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Download, DriverError, Emulation, Handle, Page, PageRecord, Popup, Result,
+};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// What happens to one opening or closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +75,10 @@ impl Stubborn {
         self.shared.adopting.lock().unwrap().extend(moods);
     }
 
-    /// The kinds of context that were asked for.
+    /// The kinds of context that were asked for; where their downloads go is each one's own.
     pub(crate) fn specs(&self) -> Vec<ContextSpec> {
-        self.shared.specs.lock().unwrap().clone()
+        let specs = self.shared.specs.lock().unwrap().clone();
+        specs.into_iter().map(|spec| ContextSpec { downloads: None, ..spec }).collect()
     }
 
     pub(crate) fn closes_left(&self) -> usize {
@@ -141,9 +144,9 @@ impl Browser for Stubborn {
         self.fake.end().await
     }
 
-    async fn adopt_context(&self, context: &Handle, pages: &[PageRecord]) -> Result<Adopted> {
+    async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted> {
         self.shared.feel(&self.shared.adopting).await?;
-        let Adopted { context, pages } = self.fake.adopt_context(context, pages).await?;
+        let Adopted { context, pages } = self.fake.adopt_context(context, spec, pages).await?;
         Ok(Adopted { context: Arc::new(StubbornContext { inner: context, shared: Arc::clone(&self.shared) }), pages })
     }
 }
@@ -174,6 +177,18 @@ impl Context for StubbornContext {
 
     async fn clear_cookies(&self) -> Result<()> {
         self.inner.clear_cookies().await
+    }
+
+    fn emulation(&self) -> Emulation {
+        self.inner.emulation()
+    }
+
+    async fn emulate(&self, wanted: &Emulation) -> Result<()> {
+        self.inner.emulate(wanted).await
+    }
+
+    fn downloads(&self) -> watch::Receiver<Vec<Download>> {
+        self.inner.downloads()
     }
 
     fn popups(&self) -> mpsc::Receiver<Popup> {

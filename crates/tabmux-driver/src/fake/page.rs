@@ -1,6 +1,7 @@
 //! One page of the fake browser. A script's wait ends when its document does (closed, crashed, navigated away),
 //! so nothing here can outlive its page. The lock is never held across an await.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
@@ -12,10 +13,11 @@ use super::history::History;
 use super::script::Script;
 use super::storage::Storage;
 use super::visit::{self, Visit};
+use super::world::FakeWorld;
 use super::{FakeContext, locked};
 use crate::{
-    Area, Awaited, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page, PageEvent,
-    PageLog, PageRecord, Request, Result, Shot, StorageArea, StorageItem, Traffic,
+    Area, Awaited, Chooser, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page,
+    PageEvent, PageLog, PageRecord, Request, Result, Shot, StorageArea, StorageItem, Traffic,
 };
 
 /// One white dot, as PNG and as JPEG: a fake page has nothing to see.
@@ -59,6 +61,7 @@ struct State {
     log: PageLog,
     traffic: Traffic,
     dialog: Option<OpenDialog>,
+    chooser: Option<Chooser>,
     /// `None` once the page is closed: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -88,6 +91,7 @@ impl FakePage {
             log: PageLog::default(),
             traffic: Traffic::default(),
             dialog: None,
+            chooser: None,
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -203,6 +207,14 @@ impl FakePage {
                     context.open_popup(url, &self.handle)?;
                 }
             }
+            Script::Copy(text) => self.world(|world| world.copy(text)),
+            Script::Paste => return Ok(self.world(FakeWorld::copied).into()),
+            Script::Timezone => return Ok(self.world(FakeWorld::timezone).into()),
+            Script::OpenChooser => {
+                let mut state = locked(&self.state);
+                state.chooser = Some(Chooser::One);
+                state.tell(PageEvent::ChooserOpened(Chooser::One));
+            }
             Script::Close => self.close_itself(),
             Script::EndBrowser => {
                 if let Some(browser) = self.context.upgrade().and_then(|context| context.browser.upgrade()) {
@@ -232,6 +244,10 @@ impl FakePage {
             StorageArea::Local => &self.cookies.storage,
             StorageArea::Session => &self.session_storage,
         }
+    }
+
+    fn world<T: Default>(&self, ask: impl FnOnce(&FakeWorld) -> T) -> T {
+        self.context.upgrade().map(|context| ask(&context.world)).unwrap_or_default()
     }
 
     async fn ask(&self, kind: &str, text: String) -> Result<Value> {
@@ -268,6 +284,13 @@ impl Page for FakePage {
         }
         self.not_frozen()?;
         let visit = Visit::to(locked(&self.state).history.target(to)?)?;
+        if visit::is_download(&visit.url) {
+            self.context.upgrade().map_or(Ok(()), |context| context.world.download(&visit.url))?;
+            return Err(DriverError::NavigationFailed(format!(
+                "net::ERR_ABORTED at {}: it is a download; the page stays where it was",
+                visit.url
+            )));
+        }
         if !visit.delay.is_zero() {
             tokio::select! {
                 biased;
@@ -282,6 +305,7 @@ impl Page for FakePage {
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
         state.added.clear();
+        state.chooser = None;
         state.documents += 1;
         let key = state.documents.to_string();
         let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
@@ -346,6 +370,18 @@ impl Page for FakePage {
 
     fn dialog(&self) -> Option<Dialog> {
         locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
+    }
+
+    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()> {
+        self.document()?;
+        self.not_frozen()?;
+        if let Some(selector) = selector {
+            return Err(DriverError::ElementNotFound(selector.to_owned()));
+        }
+        match locked(&self.state).chooser.take().ok_or(DriverError::NoChooser)? {
+            Chooser::One if files.len() > 1 => Err(DriverError::FilesRefused("It takes one file.".into())),
+            Chooser::One | Chooser::Many => Ok(()),
+        }
     }
 
     async fn screenshot(&self, shot: &Shot) -> Result<Image> {

@@ -31,6 +31,10 @@ pub(super) enum Script {
     Crash,
     Close,
     EndBrowser,
+    Copy(String),
+    Paste,
+    Timezone,
+    OpenChooser,
 }
 
 impl Script {
@@ -62,6 +66,9 @@ impl Script {
             "crash()" => Self::Crash,
             "window.close()" => Self::Close,
             "endBrowser()" => Self::EndBrowser,
+            "navigator.clipboard.readText()" => Self::Paste,
+            "Intl.DateTimeFormat().resolvedOptions().timeZone" => Self::Timezone,
+            "openChooser()" => Self::OpenChooser,
             _ => return None,
         })
     }
@@ -88,6 +95,7 @@ impl Script {
             "confirm" => Self::Ask { kind: "confirm", text },
             "prompt" => Self::Ask { kind: "prompt", text },
             "window.open" => Self::Open { url: text },
+            "navigator.clipboard.writeText" => Self::Copy(text),
             _ => return None,
         })
     }
@@ -120,7 +128,7 @@ fn not_understood(source: &str) -> DriverError {
         "the fake browser does not understand {start:?}. It knows JSON, location.href, document.title, document.cookie, sleep(MS), \
          hang(), throw(TEXT), panic(TEXT), count(), log(TEXT), error(TEXT), document.body.append(TEXT), alert(TEXT), \
          confirm(TEXT), prompt(TEXT), crash(), \
-         window.open(URL), window.close(), endBrowser() and TEXT.repeat(N)."
+         window.open(URL), window.close(), navigator.clipboard, openChooser(), endBrowser() and TEXT.repeat(N)."
     ))
 }
 

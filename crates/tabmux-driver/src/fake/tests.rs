@@ -119,7 +119,7 @@ async fn a_new_daemon_gets_its_contexts_and_pages_back_at_their_urls() {
     let record = |name: &str, url: &str| PageRecord { handle: handle(name), url: url.to_owned(), memento: None };
     let browser = FakeBrowser::new();
     let records = [record("fake-page-1", "https://a.test/x"), record("fake-page-2", "chrome://settings")];
-    let found = browser.adopt_context(&handle("fake-ctx-old"), &records).await.unwrap();
+    let found = browser.adopt_context(&handle("fake-ctx-old"), &ContextSpec::default(), &records).await.unwrap();
     assert_eq!(found.context.handle(), &handle("fake-ctx-old"));
     let pages: Vec<_> = found.pages.iter().map(|(name, page)| (name.0.as_str(), page.url())).collect();
     assert_eq!(pages, [("fake-page-1", "https://a.test/x".to_owned()), ("fake-page-2", "about:blank".to_owned())]);

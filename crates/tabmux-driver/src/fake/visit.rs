@@ -56,6 +56,10 @@ pub(super) fn host(address: &str) -> String {
     Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
+pub(super) fn is_download(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|url| url.path().ends_with("/download"))
+}
+
 fn delay(url: &Url) -> Duration {
     let milliseconds = query(url, "delay").and_then(|text| text.parse().ok()).unwrap_or_default();
     Duration::from_millis(milliseconds).min(MAX_DELAY)

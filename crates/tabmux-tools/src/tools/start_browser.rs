@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments::{of_desk, own_schema};
+use crate::proxy::ProxyWord;
 use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, OpenSession, Reply, Run, SessionView, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -27,6 +28,9 @@ struct StartBrowser {
     isolation: Option<Isolation>,
     /// Profile or session to copy logins from
     from: Option<String>,
+    /// http:// or socks5://[user:pass@]host:port
+    #[schemars(with = "Option<String>")]
+    proxy: Option<ProxyWord>,
 }
 
 /// The driver's isolation as a caller writes it.
@@ -50,7 +54,8 @@ impl DeskTool for Start {
         }
         let url = args.navigation_url.as_deref().map(address::allowed_url).transpose()?;
         let isolation = args.isolation.map(Into::into);
-        let open = OpenSession { name: common.session.clone(), url, isolation, headless: args.headless, from: args.from };
+        let proxy = args.proxy.map(ProxyWord::read).transpose()?;
+        let open = OpenSession { name: common.session.clone(), url, isolation, headless: args.headless, from: args.from, proxy };
         Ok(started(&desk.open(open).await?))
     }
 }
@@ -109,6 +114,7 @@ mod tests {
             isolation: Some(tabmux_driver::Isolation::Window),
             headless: Some(false),
             from: Some("work".into()),
+            proxy: None,
         };
         assert_eq!(desk.opened(), [expected]);
         insta::assert_json_snapshot!(reply.result, @r#"

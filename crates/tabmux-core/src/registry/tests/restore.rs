@@ -20,6 +20,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         tabs: BTreeMap::new(),
         current_tab: None,
         next_tab: 1,
+        settings: String::new(),
         windows: crate::WindowScope::default(),
     }
 }

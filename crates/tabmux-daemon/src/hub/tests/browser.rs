@@ -4,7 +4,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tabmux_core::{Code, Identity, Link};
 
-use tabmux_driver::{Certificates, ContextSpec, Isolation, StorageState};
+use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation, StorageState};
 
 use crate::hub::Profile;
 use crate::settings::BrowserChoice;
@@ -125,18 +125,19 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     let spec = ContextSpec {
         isolation: Isolation::Tab,
         headless: Some(false),
-        viewport: Some((640, 400)),
         certificates: Certificates::Ignored,
+        emulation: Emulation { viewport: Some((640, 400)), ..Emulation::default() },
         state: Some(Arc::new(StorageState::default())),
+        ..ContextSpec::default()
     };
     house.agent("b").ok("start_browser", json!({})).await;
-    assert_eq!(browser.specs(), [spec, ContextSpec::default()]);
+    assert_eq!(browser.specs(), [spec.clone(), ContextSpec::default()]);
     browser.adopts(&[Mood::Fail]);
     let next = house.killed_and_started_beside(&browser).await;
     let back = next.agent("a");
     assert_eq!(back.code("evaluate", json!({"sessionId": "x", "script": "1"})).await, Code::BrowserCrashed);
     back.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
-    assert_eq!(browser.specs()[2..], [ContextSpec { isolation: Isolation::Tab, ..ContextSpec::default() }]);
+    assert_eq!(browser.specs()[2..], [spec]);
 }
 
 #[tokio::test]

@@ -1,0 +1,148 @@
+//! What a page is made to see, as protocol messages: only what differs from before is sent, all of it at once.
+
+use futures::future::BoxFuture;
+use tabmux_driver::{DriverError, Emulation, Result};
+
+use super::CdpPage;
+use crate::CdpError;
+use crate::protocol::{Command, emulation, fetch, network};
+
+/// The answers to come, and what each of them is about.
+type Asked = Vec<BoxFuture<'static, Result<()>>>;
+
+impl CdpPage {
+    /// Sends what makes the page see `wanted`, which saw `before`; the future waits for the answers.
+    pub(crate) fn show(&self, wanted: &Emulation, before: &Emulation) -> impl Future<Output = Result<()>> + Send + use<> {
+        let mut asked = Asked::new();
+        self.show_screen(wanted, before, &mut asked);
+        self.show_place(wanted, before, &mut asked);
+        self.show_machine(wanted, before, &mut asked);
+        let (watch, watched) = (self.world.watches_logins(wanted), self.world.watches_logins(before));
+        match (watch, watched) {
+            (true, false) => self.watch_logins(&mut asked),
+            (false, true) => self.ask("requests", &fetch::Disable::default(), &mut asked),
+            _ => {}
+        }
+        async move { futures::future::try_join_all(asked).await.map(drop) }
+    }
+
+    /// For one that has no emulation to tell apart from: a server's question must be answered from the first request on.
+    pub(super) fn watch_logins(&self, asked: &mut Asked) {
+        let every = fetch::RequestPattern { url_pattern: Some("*".into()), ..fetch::RequestPattern::default() };
+        self.ask("httpCredentials", &fetch::Enable { patterns: Some(vec![every]), handle_auth_requests: Some(true) }, asked);
+    }
+
+    /// For a page of a former daemon: a request that waited for its word goes on, and no other waits where nobody answers.
+    pub(super) fn watch_logins_again(&self) {
+        drop(self.connection.send(Some(&self.session), &fetch::Disable::default()));
+        if self.world.watches_logins(&self.world.emulation()) {
+            self.watch_logins(&mut Asked::new());
+        }
+    }
+
+    fn show_screen(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+        let screen = |of: &Emulation| (of.viewport, of.device_scale_factor, of.mobile);
+        if screen(wanted) != screen(before) {
+            if screen(wanted) == (None, None, None) {
+                self.ask("viewport", &emulation::ClearDeviceMetricsOverride::default(), asked);
+            } else {
+                let (width, height) = wanted.viewport.unwrap_or_default();
+                let metrics = emulation::SetDeviceMetricsOverride {
+                    width: i64::from(width),
+                    height: i64::from(height),
+                    // None of its own is asked for by 0.
+                    device_scale_factor: wanted.device_scale_factor.unwrap_or(if wanted.viewport.is_some() { 1.0 } else { 0.0 }),
+                    mobile: wanted.mobile.unwrap_or_default(),
+                    ..emulation::SetDeviceMetricsOverride::default()
+                };
+                self.ask("viewport, deviceScaleFactor and mobile", &metrics, asked);
+            }
+        }
+        let touch = |of: &Emulation| of.touch.or(of.mobile).unwrap_or_default();
+        if touch(wanted) != touch(before) {
+            let enabled = touch(wanted);
+            let command = emulation::SetTouchEmulationEnabled { enabled, max_touch_points: enabled.then_some(5) };
+            self.ask("touch", &command, asked);
+        }
+        let media = |of: &Emulation| (of.media.clone(), of.color_scheme.clone(), of.reduced_motion.clone());
+        if media(wanted) != media(before) {
+            let feature = |name: &str, value: &Option<String>| emulation::MediaFeature {
+                name: name.into(),
+                value: value.clone().unwrap_or_default(),
+            };
+            let features =
+                vec![feature("prefers-color-scheme", &wanted.color_scheme), feature("prefers-reduced-motion", &wanted.reduced_motion)];
+            let command = emulation::SetEmulatedMedia { media: Some(wanted.media.clone().unwrap_or_default()), features: Some(features) };
+            self.ask("media", &command, asked);
+        }
+    }
+
+    fn show_place(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+        let agent = |of: &Emulation| (of.user_agent.clone(), of.locale.clone());
+        if agent(wanted) != agent(before) {
+            let (user_agent, accept_language) = (wanted.user_agent.clone().unwrap_or_default(), wanted.locale.clone());
+            let command = emulation::SetUserAgentOverride { user_agent, accept_language, ..emulation::SetUserAgentOverride::default() };
+            self.ask("userAgent and locale", &command, asked);
+        }
+        if wanted.locale != before.locale {
+            let name = format!("the locale {:?}", wanted.locale.as_deref().unwrap_or_default());
+            self.ask(&name, &emulation::SetLocaleOverride { locale: wanted.locale.clone() }, asked);
+        }
+        if wanted.timezone != before.timezone {
+            let timezone_id = wanted.timezone.clone().unwrap_or_default();
+            // Only a first one is checked.
+            if before.timezone.is_some() && wanted.timezone.is_some() {
+                self.ask("timezone", &emulation::SetTimezoneOverride::default(), asked);
+            }
+            self.ask(&format!("the timezone {timezone_id:?}"), &emulation::SetTimezoneOverride { timezone_id }, asked);
+        }
+        if wanted.geolocation != before.geolocation {
+            match wanted.geolocation {
+                Some(place) => {
+                    let command = emulation::SetGeolocationOverride {
+                        latitude: Some(place.latitude),
+                        longitude: Some(place.longitude),
+                        accuracy: Some(place.accuracy),
+                        ..emulation::SetGeolocationOverride::default()
+                    };
+                    self.ask("geolocation", &command, asked);
+                }
+                None => self.ask("geolocation", &emulation::ClearGeolocationOverride::default(), asked),
+            }
+        }
+    }
+
+    fn show_machine(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+        let line = |of: &Emulation| (of.offline.unwrap_or_default(), of.network);
+        if line(wanted) != line(before) {
+            // Kilobits are asked for, bytes are taken; less than none is no limit.
+            let rate = |kilobits: Option<f64>| kilobits.map_or(-1.0, |kilobits| kilobits * 125.0);
+            let throttle = wanted.network;
+            let command = network::EmulateNetworkConditions {
+                offline: wanted.offline.unwrap_or_default(),
+                latency: throttle.map_or(0.0, |throttle| throttle.latency_ms),
+                download_throughput: rate(throttle.and_then(|throttle| throttle.download_kbps)),
+                upload_throughput: rate(throttle.and_then(|throttle| throttle.upload_kbps)),
+                ..network::EmulateNetworkConditions::default()
+            };
+            self.ask("offline and network", &command, asked);
+        }
+        if wanted.cpu != before.cpu {
+            self.ask("cpu", &emulation::SetCPUThrottlingRate { rate: wanted.cpu.unwrap_or(1.0) }, asked);
+        }
+    }
+
+    fn ask<C: Command + 'static>(&self, what: &str, command: &C, asked: &mut Asked) {
+        let what = what.to_owned();
+        let reply = self.connection.send(Some(&self.session), command);
+        asked.push(Box::pin(async move {
+            match reply.await {
+                // Of a page in the same process, which is the same for all of this context's pages.
+                Err(CdpError::Refused { message, .. }) if message.contains("already in effect") => Ok(()),
+                Err(CdpError::Refused { .. }) => Err(DriverError::EmulationRefused(what)),
+                Err(other) => Err(other.into()),
+                Ok(_) => Ok(()),
+            }
+        }));
+    }
+}

@@ -1,0 +1,81 @@
+//! What the pages of one context share and no other context gets to know: what they see, whom they log in to, what was
+//! copied, where downloads go. Pages hold it; the connection's reader writes to it and must never wait.
+
+mod clipboard;
+mod downloads;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tabmux_driver::{Certificates, ContextSpec, Credentials, Emulation};
+
+use crate::protocol::fetch::AuthChallenge;
+
+pub(crate) use clipboard::Clipboard;
+pub(crate) use downloads::{Downloads, staging};
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) certificates: Certificates,
+    pub(crate) login: Login,
+    pub(crate) clipboard: Clipboard,
+    pub(crate) downloads: Downloads,
+    emulation: Mutex<Emulation>,
+    /// The CDP sessions of its pages.
+    pages: Mutex<BTreeSet<String>>,
+    proxy: Option<Credentials>,
+}
+
+/// What the browser does by itself when a server asks who one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// Shows the server's own page, as headless-shell does.
+    Shows,
+    /// Opens a window over the page, which then answers nothing: it must be kept from that.
+    Asks,
+}
+
+impl World {
+    /// `handle` names the context, also for the next daemon.
+    pub(crate) fn new(handle: &str, spec: &ContextSpec, login: Login) -> Self {
+        Self {
+            certificates: spec.certificates,
+            login,
+            clipboard: Clipboard::new(handle),
+            downloads: Downloads::in_directory(spec.downloads.clone()),
+            emulation: Mutex::new(spec.emulation.clone()),
+            pages: Mutex::default(),
+            proxy: spec.proxy.as_ref().and_then(|proxy| proxy.credentials.clone()),
+        }
+    }
+
+    pub(crate) fn pages(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Emulation> {
+        self.emulation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn emulation(&self) -> Emulation {
+        self.locked().clone()
+    }
+
+    pub(crate) fn set_emulation(&self, emulation: Emulation) {
+        *self.locked() = emulation;
+    }
+
+    /// Whether requests must be looked at: only then can a server's question be answered.
+    pub(crate) fn watches_logins(&self, emulation: &Emulation) -> bool {
+        self.login == Login::Asks || self.proxy.is_some() || emulation.credentials.is_some()
+    }
+
+    /// What is shown to who asks.
+    pub(crate) fn credentials(&self, asked: &AuthChallenge) -> Option<Credentials> {
+        if asked.source.as_deref() == Some("Proxy") {
+            return self.proxy.clone();
+        }
+        let meant = |known: &Credentials| known.origin.as_ref().is_none_or(|origin| *origin == asked.origin);
+        self.locked().credentials.clone().filter(meant)
+    }
+}
