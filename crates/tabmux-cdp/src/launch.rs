@@ -88,6 +88,9 @@ const FEATURES_OFF: [&str; 8] = [
     "OptimizationHints",
 ];
 
+/// The network's own process costs 10 MB and a tenth of a second at the start, and on Linux it is not sandboxed either way.
+const FEATURES_ON: [&str; 1] = ["NetworkServiceInProcess2"];
+
 const LEAN: [&str; 20] = [
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -112,7 +115,9 @@ const LEAN: [&str; 20] = [
     "--disable-renderer-backgrounding",
 ];
 
-const FEATURE_SWITCH: &str = "--disable-features=";
+/// Chromium reads only the last of each.
+const OFF_SWITCH: &str = "--disable-features=";
+const ON_SWITCH: &str = "--enable-features=";
 /// Enough for a few heavy pages.
 const ROOMY_SHARED_MEMORY: u64 = 512 << 20;
 
@@ -129,9 +134,8 @@ impl Launch {
     pub fn arguments(&self, data: &Path, surroundings: Surroundings) -> Vec<String> {
         let mut all: Vec<String> = LEAN.iter().map(|&flag| flag.to_owned()).collect();
         all.push(format!("--user-data-dir={}", data.display()));
-        // Chromium reads only the last of these, so the user's join ours.
-        let theirs = self.args.iter().filter_map(|arg| arg.strip_prefix(FEATURE_SWITCH));
-        all.push(format!("{FEATURE_SWITCH}{}", FEATURES_OFF.into_iter().chain(theirs).collect::<Vec<_>>().join(",")));
+        all.push(self.features((OFF_SWITCH, &FEATURES_OFF), ON_SWITCH));
+        all.push(self.features((ON_SWITCH, &FEATURES_ON), OFF_SWITCH));
         if self.binary.kind != Kind::HeadlessShell {
             // Lets the pipe, and nothing else, load the extension that puts tabs into windows.
             all.push("--enable-unsafe-extension-debugging".to_owned());
@@ -157,8 +161,18 @@ impl Launch {
         if self.certificates == Certificates::Ignored {
             all.push("--ignore-certificate-errors".to_owned());
         }
-        all.extend(self.args.iter().filter(|arg| !arg.starts_with(FEATURE_SWITCH)).cloned());
+        all.extend(self.args.iter().filter(|arg| !arg.starts_with(OFF_SWITCH) && !arg.starts_with(ON_SWITCH)).cloned());
         all
+    }
+
+    /// The user's features join ours, but for those of ours that the user switches the other way.
+    fn features(&self, (switch, ours): (&str, &[&str]), opposite: &str) -> String {
+        let named = |switch: &str| -> Vec<&str> {
+            self.args.iter().filter_map(|arg| arg.strip_prefix(switch)).flat_map(|list| list.split(',')).collect()
+        };
+        let refused = named(opposite);
+        let kept = ours.iter().copied().filter(|feature| !refused.contains(feature));
+        format!("{switch}{}", kept.chain(named(switch)).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -225,12 +239,23 @@ mod tests {
     }
 
     #[test]
-    fn features_the_user_turns_off_join_ours_and_other_arguments_come_last() {
-        let theirs = vec!["--disable-features=Foo,Bar".to_owned(), "--lang=de".to_owned()];
+    fn features_the_user_names_join_ours_and_other_arguments_come_last() {
+        let theirs = ["--disable-features=Foo,Bar", "--enable-features=Baz", "--lang=de"].map(str::to_owned).to_vec();
         let all = arguments(|launch| launch.args = theirs, ORDINARY);
-        let features: Vec<_> = all.iter().filter(|arg| arg.starts_with(FEATURE_SWITCH)).collect();
-        assert_eq!(features.len(), 1);
-        assert!(features[0].contains("WebUIOmniboxPopup") && features[0].ends_with(",Foo,Bar"));
+        for (switch, ours, ending) in [(OFF_SWITCH, "WebUIOmniboxPopup", ",Foo,Bar"), (ON_SWITCH, "NetworkServiceInProcess2", ",Baz")] {
+            let features: Vec<_> = all.iter().filter(|arg| arg.starts_with(switch)).collect();
+            assert_eq!(features.len(), 1);
+            assert!(features[0].contains(ours) && features[0].ends_with(ending), "{features:?}");
+        }
         assert_eq!(all.last().unwrap(), "--lang=de");
+    }
+
+    #[test]
+    fn a_feature_the_user_switches_the_other_way_is_theirs() {
+        let theirs = ["--disable-features=NetworkServiceInProcess2", "--enable-features=Translate"].map(str::to_owned).to_vec();
+        let all = arguments(|launch| launch.args = theirs, ORDINARY);
+        let named = |feature: &str| all.iter().filter(|arg| arg.contains(feature)).collect::<Vec<_>>();
+        assert!(named("NetworkServiceInProcess2").iter().all(|arg| arg.starts_with(OFF_SWITCH)));
+        assert!(named("Translate").iter().all(|arg| arg.starts_with(ON_SWITCH)));
     }
 }

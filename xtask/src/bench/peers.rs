@@ -46,6 +46,9 @@ pub(crate) struct Peers {
     /// 1 and 10 agents, short blocks; writes no document
     #[arg(long)]
     quick: bool,
+    /// Only products whose name contains this, with 10 agents; for work on one number, so nothing is judged or written
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "again"])]
+    only: Option<String>,
     /// Writes table and chart of an earlier run (target/peers/results.json) again, without measuring
     #[arg(long, conflicts_with = "quick")]
     again: bool,
@@ -66,11 +69,16 @@ pub(super) fn run(options: &Peers) -> Result<()> {
         serde_json::from_str(&workspace::read(RESULTS)?)?
     } else {
         let run = measure_all(options)?;
-        workspace::write(RESULTS, &serde_json::to_string_pretty(&run)?)?;
+        if options.only.is_none() {
+            workspace::write(RESULTS, &serde_json::to_string_pretty(&run)?)?;
+        }
         run
     };
     let (text, broken) = report(&run);
     println!("{text}");
+    if options.only.is_some() {
+        return Ok(());
+    }
     if !options.quick {
         document::write_part("peers", &text)?;
         workspace::write(CHART, &chart::chart(&run))?;
@@ -110,10 +118,15 @@ fn measure_all(options: &Peers) -> Result<Run> {
     let mut run = Run { preface: preface(&installed, &browsers), cells: Vec::new(), floor: None };
     println!("{}", run.preface.join("\n"));
     // Ten first: it is what the limits are about.
-    let counts: &[usize] = if options.quick { &[JUDGED_AGENTS, 1] } else { &[JUDGED_AGENTS, 1, 5, 20] };
+    let counts: &[usize] = match (&options.only, options.quick) {
+        (Some(_), _) => &[JUDGED_AGENTS],
+        (None, true) => &[JUDGED_AGENTS, 1],
+        (None, false) => &[JUDGED_AGENTS, 1, 5, 20],
+    };
     for &agents in counts {
         let pace = pace(options, agents);
-        for contender in contenders() {
+        let asked = |contender: &Contender| options.only.as_ref().is_none_or(|name| contender.product.name().contains(name.as_str()));
+        for contender in contenders().into_iter().filter(asked) {
             let outcome = if began.elapsed() > FULL_BUDGET {
                 Outcome::Failed("left out: the run's time was over".into())
             } else {

@@ -50,7 +50,8 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
     ));
     for (browser, name, all, own) in MEMORY_SHARES {
         let same = |cell: &Cell| cell.browser == browser;
-        rows.push(field.share(&format!("{name}: ready, of the best peer"), Some(READY_SHARE), same, |m| m.ready_ms, milliseconds));
+        let limit = (browser == Browser::Default).then_some(READY_SHARE);
+        rows.push(field.share(&format!("{name}: ready, of the best peer"), limit, same, |m| m.ready_ms, milliseconds));
         rows.push(field.share(&format!("{name}: memory, of the best peer"), Some(all), same, memory, megabytes));
         let own_client = |cell: &Cell| same(cell) && cell.door == Door::OwnClient;
         let what = format!("{name}: memory, of the best with a client per agent");
