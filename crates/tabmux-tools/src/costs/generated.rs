@@ -1,7 +1,7 @@
 //! Tokens per tool. `TABMUX_BLESS=1 cargo test -p tabmux-tools costs` writes this file.
 
 pub(super) const COSTS: &[(&str, usize)] = &[
-    ("start_browser", 156),
+    ("start_browser", 181),
     ("list_sessions", 65),
     ("set_current_session", 68),
     ("close_session", 67),
@@ -18,7 +18,10 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("evaluate", 99),
     ("wait_for", 141),
     ("handle_dialog", 111),
+    ("upload_file", 121),
     ("cookies", 158),
     ("storage", 150),
+    ("emulate", 183),
+    ("downloads", 97),
     ("pdf", 113),
 ];
