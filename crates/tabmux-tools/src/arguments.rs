@@ -25,6 +25,11 @@ pub struct Common {
     pub timeout: Option<Duration>,
 }
 
+// Not a doc comment: the schema would show it.
+// What the schema says of an object whose members stand in its description, which is shorter.
+#[derive(JsonSchema)]
+pub(crate) struct Object {}
+
 /// A tool without arguments of its own.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -83,10 +83,10 @@ fn common_properties(run: Run) -> Map<String, Value> {
     let mut properties = Map::new();
     let mut add = |name: &str, property: Value| properties.insert(name.to_owned(), property);
     if let Run::Page(_) = run {
-        add("tabId", json!({ "type": "string", "description": "Default: current tab" }));
+        add("tabId", json!({ "type": "string", "description": "Default: current" }));
     }
     add("sessionId", json!({ "type": "string", "description": "Target session ID. If omitted, uses current session." }));
-    add("timeout", json!({ "type": "integer", "description": "Deadline in ms" }));
+    add("timeout", json!({ "type": "integer", "description": "ms" }));
     properties
 }
 

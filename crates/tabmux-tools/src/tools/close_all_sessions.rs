@@ -20,7 +20,7 @@ pub(crate) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CloseAll {
-    /// Hand them to the human instead, still open
+    /// Hand them to the human instead
     detach: Option<bool>,
 }
 

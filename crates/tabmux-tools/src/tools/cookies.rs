@@ -9,7 +9,7 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::Cookie;
 use url::Url;
 
-use crate::arguments::{of_page, own_schema};
+use crate::arguments::{Object, of_page, own_schema};
 use crate::reply::{counted, failed};
 use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
@@ -26,15 +26,11 @@ pub(crate) const TOOL: Tool = Tool {
 #[serde(deny_unknown_fields)]
 struct Cookies {
     /// {name, value, domain or url, path?, expires? (s), httpOnly?, secure?, sameSite?}
-    #[schemars(with = "Option<Vec<Map>>")]
+    #[schemars(with = "Option<Vec<Object>>")]
     set: Option<Vec<NewCookie>>,
     /// Forget all first
     clear: Option<bool>,
 }
-
-/// What the schema says of a cookie; its members stand in the description, which is shorter.
-#[derive(JsonSchema)]
-struct Map {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

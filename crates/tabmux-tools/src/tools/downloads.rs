@@ -15,7 +15,7 @@ use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool,
 pub(crate) const TOOL: Tool = Tool {
     name: "downloads",
     group: Group::State,
-    description: "List the session's downloaded files; they go when it ends.",
+    description: "List the session's downloads; they go with it.",
     effect: Effect::Read,
     own_schema: own_schema::<Downloads>,
     run: Run::Page(&List),

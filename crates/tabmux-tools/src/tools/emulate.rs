@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Credentials, Emulation, Geolocation, Permission, Throttle};
 
-use crate::arguments::{of_page, own_schema, wrong};
+use crate::arguments::{Object, of_page, own_schema, wrong};
 use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -24,16 +24,12 @@ pub(crate) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Emulate {
-    /// {viewport: "WxH", deviceScaleFactor, mobile, touch, userAgent, locale, timezone, colorScheme, reducedMotion, media, offline, network: {latencyMs, downloadKbps, uploadKbps}, cpu: slowdown, geolocation: {latitude, longitude}, permissions: {name: grant|deny|prompt}, httpCredentials: {username, password, origin?}}
+    /// {viewport: "WxH", deviceScaleFactor, mobile, touch, userAgent, locale, timezone, colorScheme, reducedMotion, media, offline, network: {latencyMs, downloadKbps, uploadKbps}, cpu: slowdown, geolocation: {latitude, longitude}, permissions: {name: grant|deny|prompt}, httpCredentials: {username, password}}
     #[schemars(with = "Option<Object>")]
     set: Option<Wanted>,
     /// Undo all first
     reset: Option<bool>,
 }
-
-/// What the schema says of the settings; their names stand in the description, which is shorter.
-#[derive(JsonSchema)]
-struct Object {}
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]

@@ -22,7 +22,7 @@ pub(crate) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Navigate {
-    /// http, https, data, blob or about:blank
+    /// http, https, data or blob
     url: Option<String>,
     /// Go back
     back: Option<bool>,

@@ -11,7 +11,7 @@ use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, OpenSession, Reply
 pub(crate) const TOOL: Tool = Tool {
     name: "start_browser",
     group: Group::Sessions,
-    description: "Start a browser session called sessionId (default browser-1, browser-2, …). Other sessions stay.",
+    description: "Start a browser session named sessionId (default browser-1, …). Others stay.",
     effect: Effect::Write,
     own_schema: own_schema::<StartBrowser>,
     run: Run::Desk(&Start),

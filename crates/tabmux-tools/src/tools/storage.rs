@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tabmux_core::Fault;
 use tabmux_driver::{StorageArea, StorageItem};
 
-use crate::arguments::{of_page, own_schema, wrong};
+use crate::arguments::{Object, of_page, own_schema, wrong};
 use crate::reply::{counted, failed};
 use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
@@ -29,6 +29,7 @@ struct Storage {
     /// Only this item
     key: Option<String>,
     /// Items by key; null removes
+    #[schemars(with = "Option<Object>")]
     set: Option<Map<String, Value>>,
     /// Forget all first
     clear: Option<bool>,

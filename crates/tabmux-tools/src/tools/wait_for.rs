@@ -13,7 +13,7 @@ use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool,
 pub(crate) const TOOL: Tool = Tool {
     name: "wait_for",
     group: Group::Act,
-    description: "Wait until all you give holds.",
+    description: "Wait until all given holds.",
     // Sent twice, it only waits twice.
     effect: Effect::Read,
     own_schema: own_schema::<WaitFor>,
@@ -29,7 +29,7 @@ struct WaitFor {
     selector: Option<String>,
     /// Part of the URL, or glob with *
     url: Option<String>,
-    /// Text or CSS that is to vanish
+    /// Text or CSS to vanish
     gone: Option<String>,
 }
 
