@@ -20,7 +20,7 @@ use crate::launch::{Launch, Sharing};
 use crate::protocol::{Event, browser, target};
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
-use crate::world::{Login, World};
+use crate::world::{Build, World};
 use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug)]
@@ -89,14 +89,13 @@ impl CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
-    /// Who asks before a page is shown that wants a login.
-    fn login(&self) -> Login {
+    fn build(&self) -> Build {
         let shell = self.launched().is_some_and(|launch| launch.binary.kind == Kind::HeadlessShell);
-        if shell { Login::Shows } else { Login::Asks }
+        if shell { Build::Shell } else { Build::Full }
     }
 
     fn remember(&self, id: &str, unit: Unit, spec: &ContextSpec) -> Arc<CdpContext> {
-        let world = World::new(id, spec, self.login());
+        let world = World::new(id, spec, self.build());
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
         let windows = Arc::clone(&self.windows);

@@ -3,6 +3,7 @@
 
 mod error;
 mod holder;
+mod reach;
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub use error::LaunchError;
 pub(crate) use holder::process_name;
 pub use holder::{Holder, holder};
+pub use reach::AGAINST_RULES;
+use tabmux_driver::Domains;
 
 use crate::find::{Binary, Kind};
 
@@ -28,6 +31,9 @@ pub struct Launch {
     pub certificates: Certificates,
     #[serde(default)]
     pub sharing: Sharing,
+    /// The sites it can reach at all.
+    #[serde(default)]
+    pub domains: Domains,
 }
 
 /// Who uses the browser.
@@ -73,6 +79,8 @@ pub struct Surroundings {
     pub root: bool,
     /// Containers often have 64 MB of `/dev/shm`, in which a page of pictures crashes.
     pub little_shared_memory: bool,
+    /// There is somewhere to show windows.
+    pub display: bool,
 }
 
 /// Each costs renderers, downloads or network of its own that no agent asked for. The first five alone save 30 MB a
@@ -125,8 +133,17 @@ impl Launch {
     /// A headless or visible browser with a fresh profile and nothing special.
     #[must_use]
     pub fn new(binary: Binary, mode: Mode) -> Self {
-        let (args, window, proxy, certificates) = (Vec::new(), None, None, Certificates::Checked);
-        Self { binary, mode, profile: Profile::Fresh, args, window, proxy, certificates, sharing: Sharing::Many }
+        Self {
+            binary,
+            mode,
+            profile: Profile::Fresh,
+            args: Vec::new(),
+            window: None,
+            proxy: None,
+            certificates: Certificates::Checked,
+            sharing: Sharing::Many,
+            domains: Domains::default(),
+        }
     }
 
     /// The browser's arguments when its user data is in `data`.
@@ -162,6 +179,8 @@ impl Launch {
             all.push("--ignore-certificate-errors".to_owned());
         }
         all.extend(self.args.iter().filter(|arg| !arg.starts_with(OFF_SWITCH) && !arg.starts_with(ON_SWITCH)).cloned());
+        // Last, so that nothing of the user's takes their place.
+        all.extend(reach::arguments(&self.domains));
         all
     }
 
@@ -183,6 +202,7 @@ impl Surroundings {
         Self {
             root: rustix::process::geteuid().is_root(),
             little_shared_memory: cfg!(target_os = "linux") && shm.unwrap_or_default() < ROOMY_SHARED_MEMORY,
+            display: !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some()),
         }
     }
 }
@@ -197,7 +217,7 @@ mod tests {
         launch.arguments(Path::new("/data"), surroundings)
     }
 
-    const ORDINARY: Surroundings = Surroundings { root: false, little_shared_memory: false };
+    const ORDINARY: Surroundings = Surroundings { root: false, little_shared_memory: false, display: true };
 
     #[test]
     fn the_pipe_is_the_only_debugging_door() {

@@ -17,7 +17,7 @@ pub(crate) use downloads::{Downloads, staging};
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) certificates: Certificates,
-    pub(crate) login: Login,
+    pub(crate) build: Build,
     pub(crate) clipboard: Clipboard,
     pub(crate) downloads: Downloads,
     emulation: Mutex<Emulation>,
@@ -26,21 +26,22 @@ pub(crate) struct World {
     proxy: Option<Credentials>,
 }
 
-/// What the browser does by itself when a server asks who one is.
+/// Which of the two kinds of Chromium it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Login {
-    /// Shows the server's own page, as headless-shell does.
-    Shows,
-    /// Opens a window over the page, which then answers nothing: it must be kept from that.
-    Asks,
+pub(crate) enum Build {
+    /// Headless-shell: every page is in front, and a server's question for a login shows the server's own page.
+    Shell,
+    /// Tabs may be in the background, where nothing is drawn unless it is asked for; a question for a login opens a window over the
+    /// page, which then answers nothing: it must be kept from that.
+    Full,
 }
 
 impl World {
     /// `handle` names the context, also for the next daemon.
-    pub(crate) fn new(handle: &str, spec: &ContextSpec, login: Login) -> Self {
+    pub(crate) fn new(handle: &str, spec: &ContextSpec, build: Build) -> Self {
         Self {
             certificates: spec.certificates,
-            login,
+            build,
             clipboard: Clipboard::new(handle),
             downloads: Downloads::in_directory(spec.downloads.clone()),
             emulation: Mutex::new(spec.emulation.clone()),
@@ -67,7 +68,7 @@ impl World {
 
     /// Whether requests must be looked at: only then can a server's question be answered.
     pub(crate) fn watches_logins(&self, emulation: &Emulation) -> bool {
-        self.login == Login::Asks || self.proxy.is_some() || emulation.credentials.is_some()
+        self.build == Build::Full || self.proxy.is_some() || emulation.credentials.is_some()
     }
 
     /// What is shown to who asks.

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use tabmux_cdp::launch::AGAINST_RULES;
 pub use tabmux_core::{OnLost, Scoping};
-pub use tabmux_driver::{Strangers, WindowBounds};
+pub use tabmux_driver::{Domain, Domains, Strangers, WindowBounds};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -91,6 +92,8 @@ pub struct Chromium {
     pub args: Vec<String>,
     /// Width and height of new windows.
     pub window: (u32, u32),
+    /// The sites pages may reach.
+    pub domains: Domains,
 }
 
 /// How sessions isolated by window live beside each other and the person (Seed 4).

@@ -21,7 +21,7 @@ use crate::browser::Browsers;
 use crate::hub::{Ask, CallerOf, Hub, Profile};
 use crate::journal::Journal;
 use crate::session::SessionHandle;
-use crate::settings::{BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
+use crate::settings::{BrowserChoice, Chromium, Clocks, Domains, Limits, Listen, OnConflict, OnLost, Paths, SessionInfo, Settings};
 use crate::store::{Remembered, Store};
 
 pub(crate) use stubborn::{Mood, Stubborn};
@@ -75,6 +75,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             headless: true,
             args: Vec::new(),
             window: (1280, 720),
+            domains: Domains::default(),
         },
         supervised: false,
         conformance_fixtures: false,

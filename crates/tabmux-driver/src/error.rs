@@ -24,6 +24,11 @@ pub enum DriverError {
     NoDialog,
     #[error("No element matches {0:?}.")]
     ElementNotFound(String),
+    #[error("The element that matches {0:?} cannot be seen.")]
+    ElementHidden(String),
+    /// A site whose certificate cannot be verified.
+    #[error("{0}")]
+    CertificateRefused(String),
     #[error("The browser does not take the cookie {0:?}.")]
     CookieRefused(String),
     #[error("The page's storage cannot be used: {0}.")]
@@ -40,6 +45,13 @@ pub enum DriverError {
     Unsupported(String),
 }
 
+impl DriverError {
+    /// Whether a navigation came to nothing and the page is fine.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, Self::NavigationFailed(_) | Self::CertificateRefused(_))
+    }
+}
+
 impl From<DriverError> for Fault {
     fn from(error: DriverError) -> Self {
         let (code, hint) = match &error {
@@ -52,6 +64,12 @@ impl From<DriverError> for Fault {
             DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
             DriverError::ElementNotFound(_) => (Code::ElementNotFound, "Look at the page again, then give another selector."),
+            DriverError::ElementHidden(_) => {
+                (Code::ElementNotActionable, "Look at the page again; it may have to be opened or scrolled first.")
+            }
+            DriverError::CertificateRefused(_) => {
+                (Code::NavigationFailed, "If you trust the site, start your client as `tabmux mcp --ignore-https-errors`.")
+            }
             DriverError::CookieRefused(_) => (Code::BadArgument, "Give it a name, a value and a domain that fit together."),
             DriverError::StorageRefused(_) => {
                 (Code::BadArgument, "Only http and https pages have one, of 5 MB: navigate to one, or set less.")

@@ -3,6 +3,7 @@
 
 pub mod contract;
 mod cookie;
+mod domains;
 mod download;
 mod emulation;
 mod error;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
 pub use cookie::Cookie;
+pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
 pub use error::DriverError;

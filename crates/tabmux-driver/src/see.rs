@@ -5,7 +5,7 @@
 pub struct Shot {
     pub area: Area,
     pub format: ImageFormat,
-    /// The longest side the picture may have; a larger one is scaled down.
+    /// The longest side the picture may have; a larger one is scaled down as far as it stays readable, then cut.
     pub max_side: Option<u32>,
 }
 
@@ -40,6 +40,9 @@ pub struct Image {
     pub format: ImageFormat,
     pub width: u32,
     pub height: u32,
+    /// How much of the page or element is on it, of how much, in CSS pixels.
+    pub shown: (u32, u32),
+    pub whole: (u32, u32),
 }
 
 /// How a page is printed.

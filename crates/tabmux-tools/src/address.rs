@@ -1,16 +1,20 @@
-//! Which addresses a tool may send a page to. An allow-list, because `chrome://settings` in a context crashes the
+//! Which addresses a tool may send a page to: schemes, and the operator's domains. Of schemes an allow-list, because `chrome://settings` in a context crashes the
 //! whole browser and `view-source:file:///…` passes deny-lists (FACTS §1). Read by the same rules as browsers read them,
 //! and what was checked is what is used.
 
 use tabmux_core::{Code, Fault};
+use tabmux_driver::{Domains, DriverError, Page};
 use url::Url;
 
+use crate::reply::failed;
 use crate::visible;
 
 const WAY_OUT: &str = "Use http, https, data, blob or about:blank.";
 
+const ASK: &str = "Only the operator can change this.";
+
 /// The address in its normal form, if a page may go there.
-pub fn allowed_url(address: &str) -> Result<String, Fault> {
+pub fn allowed_url(address: &str, domains: &Domains) -> Result<String, Fault> {
     let Ok(url) = Url::parse(address) else { return Err(no_url(address)) };
     let allowed = match url.scheme() {
         "http" | "https" | "data" => true,
@@ -20,11 +24,32 @@ pub fn allowed_url(address: &str) -> Result<String, Fault> {
         _ => false,
     };
     if allowed {
-        return Ok(url.into());
+        return if domains.permit(&url) { Ok(url.into()) } else { Err(forbidden(&url, domains)) };
     }
     let scheme = visible::line(url.scheme());
     let message = format!("Pages may not go to {scheme}: addresses: \"{}\".", visible::line(address));
     Err(Fault::new(Code::PolicyDenied, message, WAY_OUT))
+}
+
+/// Why a navigation failed. A browser says of a host it may not reach that there is none, also where a page was sent on to it.
+pub(crate) fn failed_at(error: DriverError, page: &dyn Page, domains: &Domains) -> Fault {
+    let reached = Url::parse(&page.url()).ok().filter(|url| !domains.permit(url));
+    match (&error, reached) {
+        (error, Some(url)) if error.is_unreached() => forbidden(&url, domains),
+        _ => failed(error),
+    }
+}
+
+fn forbidden(url: &Url, domains: &Domains) -> Fault {
+    const MOST: usize = 20;
+    let host = visible::line(url.host_str().unwrap_or_default());
+    let listed: Vec<String> = domains.allowed().iter().take(MOST).map(ToString::to_string).collect();
+    let more = if domains.allowed().len() > MOST { ", …" } else { "" };
+    let (why, hint) = match listed.is_empty() {
+        true => ("policy.deny_domains forbids it".to_owned(), ASK.to_owned()),
+        false => ("it is not among policy.allow_domains".to_owned(), format!("Allowed are {}{more}. {ASK}", listed.join(", "))),
+    };
+    Fault::new(Code::PolicyDenied, format!("Pages may not reach {host}: {why}."), hint)
 }
 
 /// `localhost:8080` reads as scheme and path; no scheme in use looks like a host.
@@ -39,7 +64,25 @@ fn no_url(address: &str) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use tabmux_driver::Domain;
+
     use super::*;
+
+    fn allowed_url(address: &str) -> Result<String, Fault> {
+        super::allowed_url(address, &Domains::default())
+    }
+
+    #[test]
+    fn the_operators_domains_are_kept_and_named() {
+        let list = |text: &str| vec![Domain::parse(text).unwrap()];
+        let (only, without) = (Domains::new(list("a.test"), vec![]).unwrap(), Domains::new(vec![], list("evil.test")).unwrap());
+        for address in ["https://www.a.test/", "data:,hi", "about:blank", "blob:https://a.test/1"] {
+            assert!(super::allowed_url(address, &only).is_ok() && super::allowed_url(address, &without).is_ok(), "{address}");
+        }
+        insta::assert_snapshot!(super::allowed_url("http://b.test/x", &only).unwrap_err(), @"[policy_denied] Pages may not reach b.test: it is not among policy.allow_domains. Allowed are a.test. Only the operator can change this.");
+        insta::assert_snapshot!(super::allowed_url("http://www.EVIL.test./", &without).unwrap_err(), @"[policy_denied] Pages may not reach www.evil.test.: policy.deny_domains forbids it. Only the operator can change this.");
+        assert!(super::allowed_url("blob:https://b.test/1", &only).is_err());
+    }
 
     #[test]
     fn web_addresses_come_back_in_their_normal_form() {

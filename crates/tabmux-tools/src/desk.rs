@@ -14,6 +14,8 @@ pub trait Desk: Send + Sync {
     fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
     /// `None` = the current session.
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault>;
+    /// The sites the operator lets pages reach.
+    fn domains(&self) -> &tabmux_driver::Domains;
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::{Context, Emulation, Page};
+use tabmux_driver::{Context, Domains, Emulation, Page};
 
 #[async_trait]
 pub trait Pages: Send + Sync {
@@ -23,6 +23,8 @@ pub trait Pages: Send + Sync {
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
     fn select(&self, which: &PageRef) -> Result<PageView, Fault>;
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
+    /// The sites the operator lets pages reach.
+    fn domains(&self) -> &Domains;
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);
 }

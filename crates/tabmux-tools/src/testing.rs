@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Browser, Context, ContextSpec, Emulation, Page};
+use tabmux_driver::{Browser, Context, ContextSpec, Domains, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -29,6 +29,7 @@ fn arguments(args: Value) -> Arguments {
 pub(crate) struct TestDesk {
     state: Mutex<DeskState>,
     warning: Option<String>,
+    pub(crate) domains: Domains,
 }
 
 #[derive(Default)]
@@ -125,6 +126,10 @@ impl Desk for TestDesk {
         Ok(state.sessions.remove(at))
     }
 
+    fn domains(&self) -> &Domains {
+        &self.domains
+    }
+
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault> {
         let mut state = self.state.lock().unwrap();
         let sessions = std::mem::take(&mut state.sessions);
@@ -138,6 +143,7 @@ impl Desk for TestDesk {
 /// The pages of one session.
 pub(crate) struct TestPages {
     context: Arc<dyn Context>,
+    pub(crate) domains: Domains,
     state: Mutex<PagesState>,
 }
 
@@ -158,7 +164,7 @@ impl TestPages {
 
     pub(crate) async fn with(spec: &ContextSpec) -> Self {
         let context = FakeBrowser::new().open_context(spec).await.unwrap();
-        Self { context, state: Mutex::default() }
+        Self { context, domains: Domains::default(), state: Mutex::default() }
     }
 
     pub(crate) async fn call(&self, tool: &str, args: Value) -> ToolResult {
@@ -262,6 +268,10 @@ impl Pages for TestPages {
             state.current = state.pages.last().map(|(tab, _)| *tab);
         }
         Ok(view)
+    }
+
+    fn domains(&self) -> &Domains {
+        &self.domains
     }
 
     fn moved(&self, tab: TabId) {

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 use tabmux_daemon::Settings;
 use tabmux_daemon::settings::{
-    BrowserChoice, Chromium, Clocks, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo, Strangers, WindowBounds, Windows,
+    AGAINST_RULES, BrowserChoice, Chromium, Clocks, Domain, Domains, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo, Strangers,
+    WindowBounds, Windows,
 };
 
 use crate::failure::{Failure, Outcome};
@@ -157,6 +158,8 @@ fn bounds(text: &str) -> Option<WindowBounds> {
 const WINDOW: (u32, u32) = (1280, 720);
 
 fn chromium(layers: &Layers, places: &Places) -> Outcome<Chromium> {
+    let args = layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?;
+    let domains = domains(layers, &args)?;
     Ok(Chromium {
         // Where this binary cannot be found, the name of it is; starting a browser then says what is wrong.
         keeper: std::env::current_exe().unwrap_or_else(|_| "tabmux".into()),
@@ -164,9 +167,27 @@ fn chromium(layers: &Layers, places: &Places) -> Outcome<Chromium> {
         profiles_dir: places.paths.state_dir.join("browsers"),
         grace: clocks(layers)?.orphan_grace,
         headless: layers.read("headless", true, TRUTH, truth)?,
-        args: layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?,
+        args,
         window: WINDOW,
+        domains,
     })
+}
+
+fn domains(layers: &Layers, browser_args: &[String]) -> Outcome<Domains> {
+    let choices = "a list of domains without ports, such as [\"example.com\", \"*.example.org\", \"127.0.0.1\"]";
+    let list =
+        |name| layers.read(name, Vec::new(), choices, |raw| raw.items(&[',', ' ']).iter().map(|domain| Domain::parse(domain)).collect());
+    let domains = Domains::new(list("policy.allow_domains")?, list("policy.deny_domains")?).map_err(|why| {
+        Failure::configuration(format!("policy.allow_domains and policy.deny_domains contradict each other: {why}."), "Change one of them.")
+    })?;
+    let named = |arg: &&String| AGAINST_RULES.contains(&arg.split('=').next().unwrap_or_default());
+    match browser_args.iter().find(named) {
+        Some(arg) if !domains.is_open() => Err(Failure::configuration(
+            format!("browser_args has {arg:?}, with which policy.allow_domains and policy.deny_domains cannot be kept."),
+            "Leave out one of them.",
+        )),
+        _ => Ok(domains),
+    }
 }
 
 const TRUTH: &str = "true or false";

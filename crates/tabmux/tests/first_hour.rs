@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 use support::site::Site;
 use support::{Lab, Mcp, Reply, SOON, until};
@@ -142,4 +145,158 @@ fn the_short_forms_work_as_their_names_say() {
     let late = lab.run(&["wait", "--selector", "#never", "--timeout", "200"]);
     assert_eq!((late.code, late.stdout.as_str()), (1, ""), "{late:?}");
     assert!(late.stderr.contains("[timeout]"), "{late:?}");
+}
+
+/// A server with a certificate that nobody signed.
+struct Untrusted {
+    server: std::process::Child,
+    port: u16,
+}
+
+impl Untrusted {
+    fn start(directory: &std::path::Path) -> Self {
+        let (key, certificate) = (directory.join("key.pem"), directory.join("cert.pem"));
+        let mut make = Command::new("openssl");
+        make.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout"]);
+        let made = make.arg(&key).arg("-out").arg(&certificate).stderr(Stdio::null()).status().expect("the package openssl");
+        assert!(made.success());
+        let mut serve = Command::new("openssl");
+        serve.args(["s_server", "-www", "-accept", "127.0.0.1:0", "-key"]).arg(&key).arg("-cert").arg(&certificate);
+        let mut server = serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package openssl");
+        let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let port = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT")?.trim().rsplit_once(':')?.1.parse().ok());
+        Self { server, port: port.expect("s_server says its port") }
+    }
+}
+
+impl Drop for Untrusted {
+    fn drop(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_untrusted_site_is_refused_with_the_way_out_and_opens_for_the_client_that_asked_for_it() {
+    let lab = Lab::real();
+    let untrusted = Untrusted::start(lab.path());
+    let url = format!("https://127.0.0.1:{}/", untrusted.port);
+    let careful = lab.ready_client();
+    let text = careful.fails("navigate", &json!({"url": url}), "navigation_failed");
+    assert!(text.contains("certificate cannot be verified") && text.contains("--ignore-https-errors"), "{text}");
+    let trusting = client_with(&lab, &["--ignore-https-errors"]);
+    trusting.ok("navigate", &json!({"url": url}));
+    assert!(trusting.ok("read_text", &json!({})).text().contains("s_server"));
+    trusting.ok("new_page", &json!({"url": url}));
+    careful.fails("new_page", &json!({"url": url}), "navigation_failed");
+}
+
+#[test]
+fn the_viewport_is_as_large_as_asked_for_in_every_tab_of_that_client() {
+    let (lab, site) = (Lab::real(), Site::start(|_| "<p>here".into()));
+    let client = client_with(&lab, &["--viewport-size", "640x400"]);
+    for tool in ["navigate", "new_page"] {
+        client.ok(tool, &json!({"url": site.at("/")}));
+        assert_eq!(eval(&client, "[innerWidth, innerHeight]"), json!([640, 400]));
+        let reply = client.ok("screenshot", &json!({}));
+        assert_eq!((&reply.result()["width"], &reply.result()["height"]), (&json!(640), &json!(400)));
+    }
+    let wrong = lab.run(&["mcp", "--viewport-size", "large"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("1280x720"), "{wrong:?}");
+}
+
+#[test]
+fn pictures_of_the_page_all_of_it_and_an_element_are_as_large_as_they_should_be() {
+    let body = "<body style='margin:0'><div id=box style='width:120px;height:80px;background:lime'></div><div style='height:9000px'></div>";
+    let (lab, site) = (Lab::real(), Site::start(move |_| body.into()));
+    let client = client_with(&lab, &["--viewport-size", "800x600"]);
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    let size = |args: Value| {
+        let reply = client.ok("screenshot", &args);
+        (reply.result()["width"].as_u64().unwrap(), reply.result()["height"].as_u64().unwrap(), said(&reply))
+    };
+    assert_eq!(size(json!({})), (800, 600, format!("800×600 jpeg of {}.", site.at("/"))));
+    assert_eq!(size(json!({"selector": "#box"})), (120, 80, format!("120×80 jpeg of {}.", site.at("/"))));
+    let cut = format!("400×1568 jpeg of {}. Only the top 3136 of 9080 px. Give file for more, or selector for a part.", site.at("/"));
+    assert_eq!(size(json!({"fullPage": true})), (400, 1568, cut));
+    let file = lab.path().join("all.png");
+    let saved = said(&client.ok("screenshot", &json!({"fullPage": true, "file": file})));
+    assert!(saved.starts_with(&format!("Saved {}: 800×9080 png, ", file.display())) && saved.ends_with("B."), "{saved}");
+    let printed = lab.run(&["screenshot", "-t", "nobody", "x.png"]);
+    assert!(printed.code == 1 && printed.stderr.contains("[session_not_found]"), "{printed:?}");
+    let text = client.fails("screenshot", &json!({"selector": "#box >"}), "bad_argument");
+    assert!(text.contains("is no CSS selector"), "{text}");
+}
+
+#[test]
+fn a_screenshot_from_the_command_line_is_a_file_in_this_directory() {
+    let (lab, site) = (Lab::real(), Site::start(|_| "<p>here".into()));
+    assert_eq!(lab.run(&["open", &site.at("/")]).code, 0);
+    for (args, start) in [(&["screenshot"][..], b"\x89PNG".as_slice()), (&["screenshot", "--full-page", "b.jpg"], b"\xff\xd8\xff")] {
+        let printed = lab.run_command(lab.command(args).current_dir(lab.path()));
+        assert_eq!((printed.code, printed.stderr.as_str()), (0, ""), "{printed:?}");
+        let file = lab.path().join(args.get(2).unwrap_or(&"screenshot.png"));
+        assert!(printed.stdout.starts_with(&format!("Saved {}: 1280×720 ", file.display())), "{printed:?}");
+        assert!(std::fs::read(file).unwrap().starts_with(start));
+    }
+}
+
+/// A display of the test's own.
+struct Display {
+    server: std::process::Child,
+    name: String,
+}
+
+impl Display {
+    fn new() -> Self {
+        let mut command = Command::new("Xvfb");
+        command.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]);
+        let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package xvfb");
+        let mut number = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
+        Self { server, name: format!(":{}", number.trim()) }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+}
+
+/// A window that can be seen, whose tabs can all be pictured, beside a headless session of another client.
+#[test]
+fn headed_opens_a_window_and_every_tab_in_it_can_be_pictured() {
+    let display = Display::new();
+    let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("DISPLAY", &display.name)]);
+    let site = Site::start(|path| format!("<title>{path}</title><body style='background:{}'>", path.trim_start_matches('/')));
+    let client = client_with(&lab, &["--headed"]);
+    for colour in ["red", "lime", "blue"] {
+        client.ok("new_page", &json!({"url": site.at(&format!("/{colour}"))}));
+    }
+    for (tab, colour) in [("t1", [255, 0, 0]), ("t2", [0, 255, 0]), ("t3", [0, 0, 255])] {
+        let reply = client.ok("screenshot", &json!({"tabId": tab, "format": "png"}));
+        let picture = reply.0["result"]["content"][1]["data"].as_str().unwrap();
+        let script = format!(
+            "(async () => {{ const map = await createImageBitmap(await (await fetch('data:image/png;base64,{picture}')).blob()); \
+             const pen = new OffscreenCanvas(map.width, map.height).getContext('2d'); pen.drawImage(map, 0, 0); \
+             return [...pen.getImageData(map.width / 2, map.height / 2, 1, 1).data].slice(0, 3) }})()"
+        );
+        assert_eq!(eval(&client, &script), json!(colour), "{tab}");
+    }
+    let windows = Command::new("xwininfo").args(["-root", "-tree", "-display", &display.name]).output();
+    match windows {
+        Ok(windows) => {
+            let tree = String::from_utf8_lossy(&windows.stdout).into_owned();
+            assert!(tree.contains("/red") || tree.contains("/lime") || tree.contains("/blue"), "a window shows one of the pages: {tree}");
+        }
+        Err(error) => eprintln!("no xwininfo here ({error}): the window itself was not looked at"),
+    }
+    let beside = lab.ready_client();
+    beside.ok("navigate", &json!({"url": site.at("/plain")}));
+    assert_eq!(lab.status()["browsers"].as_array().map(Vec::len), Some(2));
+    let nowhere = Lab::real();
+    let text = client_with(&nowhere, &["--headed"]).fails("navigate", &json!({"url": site.at("/red")}), "unsupported");
+    assert!(text.contains("needs a display") && text.contains("--headed"), "{text}");
 }

@@ -144,7 +144,7 @@ impl Keeper {
     fn hand_over(&mut self, stream: UnixStream) {
         let pid = socket_peercred(&stream).map_or(0, |peer| number(peer.pid));
         self.about.generation += 1;
-        let said = handover::send(stream.as_fd(), &Word::Yours(self.about.clone()), Some(&self.handles));
+        let said = handover::send(stream.as_fd(), &Word::Yours(Box::new(self.about.clone())), Some(&self.handles));
         match said.and_then(|()| stream.set_nonblocking(true)) {
             Ok(()) => self.claim = Claim::Held { stream, pid },
             Err(_) => self.let_go(),

@@ -102,7 +102,7 @@ impl Claim {
         match word.map_err(LaunchError::system("The keeper cannot be understood"))? {
             Some(Word::Yours(about)) => {
                 let handles = line.inbox.handles().map_err(LaunchError::system("The keeper kept the pipe"))?;
-                Ok(Self { about, handles, line, ended: None })
+                Ok(Self { about: *about, handles, line, ended: None })
             }
             Some(Word::Claimed { pid }) => Err(LaunchError::Claimed { pid }),
             Some(Word::Failed(error)) => Err(error),

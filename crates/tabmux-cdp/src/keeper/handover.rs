@@ -37,7 +37,7 @@ pub(super) enum Order {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// It is yours; its [`Handles`] come along.
-    Yours(About),
+    Yours(Box<About>),
     /// Somebody else's.
     Claimed {
         pid: u32,

@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::handover::Handles;
 use super::nest::Nest;
-use crate::launch::{Holder, Launch, LaunchError, Profile, Surroundings, holder, process_name};
+use crate::launch::{Holder, Launch, LaunchError, Mode, Profile, Surroundings, holder, process_name};
 
 /// A browser that was just started.
 #[derive(Debug)]
@@ -42,6 +42,9 @@ const LOCK_DESCRIPTORS: std::ops::Range<i32> = 5..7;
 const NOT_FOR_BROWSERS: [&str; 1] = ["TABMUX_TOKEN"];
 
 pub(super) fn spawn(launch: &Launch, nest: &Nest) -> Result<Spawned, LaunchError> {
+    if launch.mode == Mode::Headed && !Surroundings::here().display {
+        return Err(LaunchError::NoDisplay);
+    }
     let system = LaunchError::system;
     let mut locks = vec![nest.lock().map_err(system("The nest's lock cannot be shared"))?];
     let profile = match &launch.profile {

@@ -13,6 +13,8 @@ pub enum LaunchError {
     NotFound { install: String },
     #[error("The browser {} cannot be used: {why}", path.display())]
     Unusable { path: PathBuf, why: String },
+    #[error("A visible browser needs a display, and the daemon has none")]
+    NoDisplay,
     #[error("The profile {} is in use by {holder}", profile.display())]
     ProfileHeld { profile: PathBuf, holder: Holder },
     /// It ended before it answered.
@@ -38,6 +40,7 @@ impl LaunchError {
         match self {
             Self::NotFound { .. } => "Install a browser, or name one with TABMUX_BROWSER, then call again.",
             Self::Unusable { .. } => "Correct TABMUX_BROWSER, or unset it to use an installed browser.",
+            Self::NoDisplay => "Start the daemon on a desktop (`tabmux stop`, then again from there), or leave --headed out.",
             Self::ProfileHeld { .. } => "Close that browser, or use another profile.",
             Self::Died { .. } => "Run `tabmux doctor`, and check TABMUX_BROWSER_ARGS.",
             Self::Late { .. } => "The machine may be overloaded: call again, or run `tabmux doctor`.",

@@ -52,6 +52,9 @@ impl CdpPage {
         {
             return gone;
         }
+        if error.starts_with("net::ERR_CERT_") {
+            return DriverError::CertificateRefused(format!("{error} at {url}: its certificate cannot be verified"));
+        }
         DriverError::NavigationFailed(format!("{error} at {url}"))
     }
 

@@ -1,70 +1,99 @@
-//! A page as a picture or on paper: two round trips, one for the size and one for the picture.
+//! A page as a picture or on paper: two round trips, one for the place and one for the picture.
 
 use serde::Deserialize;
 use serde_json::Value;
 use tabmux_driver::{Area, DriverError, Image, ImageFormat, Orientation, Result, Shot};
 
 use super::CdpPage;
-use crate::protocol::page::{CaptureScreenshot, GetLayoutMetrics, PrintToPDF, Viewport};
+use crate::protocol::page::{CaptureScreenshot, PrintToPDF, Viewport};
 
 /// The longest side Chromium can draw at once; beyond it the picture repeats itself.
 const MAX_DRAWN: f64 = 16_384.0;
 
+/// A page drawn smaller than this cannot be read; what does not fit then is cut off.
+const LEAST_SCALE: f64 = 0.5;
+
+/// Where the area is in the document, in CSS pixels, and how many dots of the screen make one of them.
+const PLACE: &str = "(area, selector) => {
+  const screen = { ratio: devicePixelRatio };
+  if (area === 'view') {
+    const { pageLeft, pageTop, width, height } = visualViewport;
+    return { ...screen, x: pageLeft, y: pageTop, width, height };
+  }
+  if (area === 'page') {
+    const { scrollWidth, scrollHeight } = document.scrollingElement ?? document.documentElement;
+    return { ...screen, x: 0, y: 0, width: scrollWidth, height: scrollHeight };
+  }
+  let found;
+  try { found = document.querySelector(selector); } catch { return 'bad'; }
+  if (!found) return 'none';
+  found.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
+  const { x, y, width, height } = found.getBoundingClientRect();
+  if (width <= 0 || height <= 0) return 'hidden';
+  return { ...screen, x: x + scrollX, y: y + scrollY, width, height };
+}";
+
 #[derive(Deserialize)]
 struct Place {
+    ratio: f64,
     x: f64,
     y: f64,
     width: f64,
     height: f64,
 }
 
+/// How much of a place is drawn, and how large.
+#[derive(Debug, PartialEq)]
+struct Drawn {
+    width: f64,
+    height: f64,
+    /// Dots per CSS pixel.
+    dots: f64,
+}
+
 impl CdpPage {
     pub(super) async fn picture(&self, shot: &Shot) -> Result<Image> {
         let place = self.place(&shot.area).await?;
-        let longest = place.width.max(place.height).max(1.0);
         let allowed = shot.max_side.map_or(MAX_DRAWN, |side| f64::from(side).min(MAX_DRAWN));
-        let scale = (allowed / longest).min(1.0);
+        let drawn = drawn(&place, allowed);
         let (format, quality) = match shot.format {
             ImageFormat::Png => ("png", None),
             ImageFormat::Jpeg { quality } => ("jpeg", Some(i64::from(quality.min(100)))),
         };
+        let clip = Viewport { x: place.x, y: place.y, width: drawn.width, height: drawn.height, scale: drawn.dots / place.ratio };
         let capture = CaptureScreenshot {
             format: Some(format.into()),
             quality,
-            clip: Some(Viewport { x: place.x, y: place.y, width: place.width, height: place.height, scale }),
+            clip: Some(clip),
             capture_beyond_viewport: Some(shot.area != Area::Viewport),
             optimize_for_speed: Some(true),
             ..CaptureScreenshot::default()
         };
         let base64 = self.call(&capture).await?.data;
-        let side = |length: f64| (length * scale).round().clamp(1.0, allowed) as u32;
-        Ok(Image { base64, format: shot.format, width: side(place.width), height: side(place.height) })
-    }
-
-    async fn place(&self, area: &Area) -> Result<Place> {
-        if let Area::Element(selector) = area {
-            return self.element(selector).await;
-        }
-        let metrics = self.call(&GetLayoutMetrics::default()).await?;
-        let view = metrics.css_visual_viewport;
-        let whole = metrics.css_content_size;
-        Ok(match area {
-            Area::FullPage => Place { x: 0.0, y: 0.0, width: whole.width.max(1.0), height: whole.height.max(1.0) },
-            _ => Place { x: view.page_x, y: view.page_y, width: view.client_width.max(1.0), height: view.client_height.max(1.0) },
+        let side = |length: f64| (length * drawn.dots).round().clamp(1.0, allowed) as u32;
+        let pixels = |length: f64| length.round().max(1.0) as u32;
+        Ok(Image {
+            base64,
+            format: shot.format,
+            width: side(drawn.width),
+            height: side(drawn.height),
+            shown: (pixels(drawn.width), pixels(drawn.height)),
+            whole: (pixels(place.width), pixels(place.height)),
         })
     }
 
-    async fn element(&self, selector: &str) -> Result<Place> {
-        let quoted = Value::from(selector).to_string();
-        let script = format!(
-            "(() => {{ const found = document.querySelector({quoted}); if (!found) return null; \
-             const box = found.getBoundingClientRect(); \
-             return {{ x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height }}; }})()"
-        );
-        let place: Option<Place> = serde_json::from_value(self.run(&script).await?).ok().flatten();
-        match place {
-            Some(place) if place.width > 0.0 && place.height > 0.0 => Ok(place),
-            _ => Err(DriverError::ElementNotFound(selector.to_owned())),
+    async fn place(&self, area: &Area) -> Result<Place> {
+        let (area, selector) = match area {
+            Area::Viewport => ("view", ""),
+            Area::FullPage => ("page", ""),
+            Area::Element(selector) => ("element", selector.as_str()),
+        };
+        let found = self.run(&format!("({PLACE})({}, {})", Value::from(area), Value::from(selector))).await?;
+        match found.as_str() {
+            Some("bad") => Err(DriverError::BadSelector(selector.to_owned())),
+            Some("hidden") => Err(DriverError::ElementHidden(selector.to_owned())),
+            Some(_) => Err(DriverError::ElementNotFound(selector.to_owned())),
+            None => serde_json::from_value(found).map_err(|_| DriverError::Unsupported("This page cannot be pictured.".into())),
         }
     }
 
@@ -72,5 +101,29 @@ impl CdpPage {
         let print =
             PrintToPDF { landscape: Some(orientation == Orientation::Landscape), print_background: Some(true), ..PrintToPDF::default() };
         Ok(self.call(&print).await?.data)
+    }
+}
+
+/// As large as the screen draws it, where that fits; else smaller; and where it could not be read then, only its beginning.
+fn drawn(place: &Place, allowed: f64) -> Drawn {
+    let longest = place.width.max(place.height).max(1.0);
+    let dots = (allowed / longest).clamp(LEAST_SCALE, place.ratio.max(LEAST_SCALE));
+    let most = (allowed / dots).floor().max(1.0);
+    Drawn { width: place.width.clamp(1.0, most), height: place.height.clamp(1.0, most), dots }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_drawn_readable_or_cut() {
+        let of = |width, height, ratio, allowed| drawn(&Place { ratio, x: 0.0, y: 0.0, width, height }, allowed);
+        assert_eq!(of(1280.0, 720.0, 1.0, 1568.0), Drawn { width: 1280.0, height: 720.0, dots: 1.0 });
+        assert_eq!(of(400.0, 300.0, 2.0, 1568.0), Drawn { width: 400.0, height: 300.0, dots: 2.0 });
+        assert_eq!(of(1568.0, 784.0, 2.0, 1568.0), Drawn { width: 1568.0, height: 784.0, dots: 1.0 });
+        assert_eq!(of(1280.0, 3136.0, 1.0, 1568.0), Drawn { width: 1280.0, height: 3136.0, dots: 0.5 });
+        assert_eq!(of(1280.0, 20_000.0, 2.0, 1568.0), Drawn { width: 1280.0, height: 3136.0, dots: 0.5 });
+        assert_eq!(of(0.0, 0.0, 1.0, 100.0), Drawn { width: 1.0, height: 1.0, dots: 1.0 });
     }
 }

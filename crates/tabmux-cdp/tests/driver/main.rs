@@ -5,6 +5,8 @@ mod contract;
 #[path = "../keeper/display.rs"]
 mod display;
 mod given_up;
+mod hostile;
+mod shot;
 mod support;
 mod wait;
 mod windows;

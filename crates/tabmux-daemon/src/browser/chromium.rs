@@ -50,6 +50,7 @@ impl Starter {
         launch.args.clone_from(&self.settings.args);
         launch.window = Some(self.settings.window);
         launch.sharing = wanted.sharing;
+        launch.domains.clone_from(&self.settings.domains);
         let browser = CdpBrowser::launch(&self.home(), &launch).await.map_err(|error| fault(&error))?;
         tracing::info!(browser = browser.info().id, pid = browser.info().pid, binary = %launch.binary.path.display(), "browser started");
         Ok(browser)
@@ -63,6 +64,11 @@ impl Starter {
             match CdpBrowser::take_over(&home, &socket).await {
                 Ok(browser) => {
                     tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
+                    if browser.launched().is_some_and(|launch| launch.domains != self.settings.domains) {
+                        tracing::warn!(browser = browser.info().id, "the domains it may reach were changed, so it is ended");
+                        drop(browser.end().await);
+                        continue;
+                    }
                     let launch = browser.launched().map(|launch| Wanted {
                         binary: launch.binary.clone(),
                         mode: launch.mode,
@@ -101,6 +107,7 @@ async fn sweep(home: KeeperHome) {
 fn fault(error: &LaunchError) -> Fault {
     let code = match error {
         LaunchError::NotFound { .. } | LaunchError::Unusable { .. } => Code::BrowserNotFound,
+        LaunchError::NoDisplay => Code::Unsupported,
         LaunchError::Died { .. } | LaunchError::KeeperGone(_) => Code::BrowserCrashed,
         LaunchError::Late { .. } => Code::Timeout,
         LaunchError::ProfileHeld { .. } | LaunchError::Claimed { .. } => Code::Capacity,

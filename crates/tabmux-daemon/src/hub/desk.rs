@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, json};
 use tabmux_core::{Code, Fault, Listed, Session, SessionId};
-use tabmux_driver::HOUSEKEEPING;
+use tabmux_driver::{Domains, HOUSEKEEPING};
 use tabmux_tools::{Desk, OpenSession, Run, SessionList, SessionView};
 use tokio::time::Instant;
 
@@ -89,6 +89,10 @@ impl Desk for CallerDesk {
         self.hub.settled(safe).await;
         self.until_gone(&[id]).await;
         closing.ok_or_else(closed)
+    }
+
+    fn domains(&self) -> &Domains {
+        &self.hub.settings.chromium.domains
     }
 
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault> {

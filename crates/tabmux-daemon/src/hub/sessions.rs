@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
-use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation};
+use tabmux_driver::{Certificates, ContextSpec, Domains, Emulation, Isolation};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
@@ -23,6 +23,8 @@ impl Hub {
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
         let isolation = wanted.isolation.unwrap_or_default();
         let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, ..of_flags(&profile.defaults)? };
+        own_world(&spec)?;
+        within_policy(&spec, &self.settings.chromium.domains)?;
         self.browsers.check(&spec)?;
         let open = Open {
             name: open.name.as_deref().or(default_name),
@@ -126,6 +128,30 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     })?;
     let emulation = Emulation { viewport: viewport.transpose()?, ..Emulation::default() };
     Ok(ContextSpec { emulation, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
+}
+
+/// A proxy would resolve hosts for the browser, which is what keeps it to the allowed ones.
+fn within_policy(spec: &ContextSpec, domains: &Domains) -> Result<(), Fault> {
+    if domains.is_open() || spec.proxy.is_none() {
+        return Ok(());
+    }
+    let message = "With a proxy, policy.allow_domains and policy.deny_domains could not be kept.";
+    Err(Fault::new(Code::PolicyDenied, message, "Leave the proxy out; only the operator can change the policy."))
+}
+
+/// What a session begins with must not end up in a profile that others use.
+fn own_world(spec: &ContextSpec) -> Result<(), Fault> {
+    match spec.isolation {
+        Isolation::Tab | Isolation::Window if spec.state.is_some() => Err(Fault::new(
+            Code::Unsupported,
+            format!(
+                "A session isolated by {} shares its cookies, so it cannot begin with a storage state.",
+                isolation_name(spec.isolation)
+            ),
+            "Use the isolation context or browser, or start `tabmux mcp` without --storage-state.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn mint() -> Minted {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
-use tabmux_driver::{Context, Emulation, Page};
+use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{PageRef, PageView, Pages};
 
 use super::world::{Turn, World, dialog_fault};
@@ -142,6 +142,10 @@ impl Pages for CallPages {
         self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
         page.close().await?;
         Ok(view)
+    }
+
+    fn domains(&self) -> &Domains {
+        &self.world.hub.settings.chromium.domains
     }
 
     fn moved(&self, tab: TabId) {

@@ -157,7 +157,7 @@ impl Door {
             ..OpenSession::default()
         };
         if let Some(url) = &open.url {
-            tabmux_tools::allowed_url(url)?;
+            tabmux_tools::allowed_url(url, &self.hub.settings.chromium.domains)?;
         }
         let view = self.seed3_desk(client).open(open).await?;
         Ok(

@@ -394,7 +394,7 @@ impl Page for FakePage {
             ImageFormat::Png => PNG_DOT,
             ImageFormat::Jpeg { .. } => JPEG_DOT,
         };
-        Ok(Image { base64: base64.to_owned(), format: shot.format, width: 1, height: 1 })
+        Ok(Image { base64: base64.to_owned(), format: shot.format, width: 1, height: 1, shown: (1, 1), whole: (1, 1) })
     }
 
     async fn pdf(&self, _orientation: Orientation) -> Result<String> {

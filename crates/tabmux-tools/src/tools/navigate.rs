@@ -7,7 +7,7 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::Navigation;
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::{failed, place};
+use crate::reply::place;
 use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -38,10 +38,10 @@ struct Go;
 impl PageTool for Go {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let args: Navigate = of_page(&args)?;
-        let url = args.url.as_deref().map(address::allowed_url).transpose()?;
+        let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
         let to = one_of(&args, url.as_deref())?;
         let (tab, page) = cx.page().await?;
-        page.navigate(to).await.map_err(failed)?;
+        page.navigate(to).await.map_err(|error| address::failed_at(error, &*page, cx.domains()))?;
         cx.moved(tab);
         let verb = match to {
             Navigation::To(_) => "Navigated to",

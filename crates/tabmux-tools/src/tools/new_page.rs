@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tabmux_driver::{DriverError, Navigation};
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::{failed, place};
+use crate::reply::place;
 use crate::{Arguments, Common, Effect, Group, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -32,15 +32,17 @@ impl PageTool for Open {
     /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it.
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let args: NewPage = of_page(&args)?;
-        let url = args.url.as_deref().map(address::allowed_url).transpose()?;
+        let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
         let (tab, page) = cx.open().await?;
         if let Some(url) = &url {
             let went = page.navigate(Navigation::To(url)).await;
-            if matches!(went, Err(DriverError::NavigationFailed(_))) {
+            let unreached = went.as_ref().is_err_and(DriverError::is_unreached);
+            let went = went.map_err(|error| address::failed_at(error, &*page, cx.domains()));
+            if unreached {
                 // The failed navigation is the news, whatever closing says.
                 let _ = cx.close(&PageRef::Tab(tab.to_string())).await;
             }
-            went.map_err(failed)?;
+            went?;
             cx.moved(tab);
         }
         let text = format!("Opened tab {tab}: {}.", place(&page.url(), &page.title()));

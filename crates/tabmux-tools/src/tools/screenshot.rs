@@ -68,14 +68,19 @@ impl PageTool for Take {
         };
         let Some(target) = target else {
             let image = small_enough(&area, format, shoot).await?;
-            let text = format!("{} of {}.", described(&image), visible::line(&page.url()));
+            let text = format!(
+                "{} of {}.{}",
+                described(&image),
+                visible::line(&page.url()),
+                left_out(&image, "Give file for more, or selector for a part.")
+            );
             let reply = Reply::text(text).about(tab, &page).with("width", image.width).with("height", image.height);
             return Ok(reply.image(image.base64, image.format.mime()));
         };
         let image = measured(shoot(Shot { area, format, max_side: None }).await.map_err(failed)?);
-        let what = described(&image);
+        let (what, cut) = (described(&image), left_out(&image, "Give selector for a part, or use pdf."));
         let bytes = target.write_base64(image.base64).await?;
-        let text = format!("Saved {}: {what}, {}.", target.shown(), sized(bytes));
+        let text = format!("Saved {}: {what}, {}.{cut}", target.shown(), sized(bytes));
         Ok(Reply::text(text).about(tab, &page).with("file", target.shown()).with("bytes", bytes))
     }
 }
@@ -129,6 +134,19 @@ fn described(image: &Image) -> String {
         ImageFormat::Jpeg { .. } => "jpeg",
     };
     format!("{}×{} {format}", image.width, image.height)
+}
+
+/// What is not on the picture, because it would be too small to read.
+fn left_out(image: &Image, hint: &str) -> String {
+    let (shown, whole) = (image.shown, image.whole);
+    let mut parts = Vec::new();
+    if shown.1 < whole.1 {
+        parts.push(format!("the top {} of {} px", shown.1, whole.1));
+    }
+    if shown.0 < whole.0 {
+        parts.push(format!("the left {} of {} px", shown.0, whole.0));
+    }
+    if parts.is_empty() { String::new() } else { format!(" Only {}. {hint}", parts.join(" and ")) }
 }
 
 #[cfg(test)]
@@ -186,13 +204,22 @@ mod tests {
         insta::assert_snapshot!(fault, @r##"[element_not_found] No element matches "#no". Look at the page again, then give another selector."##);
     }
 
+    #[test]
+    fn what_was_cut_off_is_said() {
+        let image = |shown, whole| Image { base64: String::new(), format: ImageFormat::Png, width: 1, height: 1, shown, whole };
+        assert_eq!(left_out(&image((640, 400), (640, 400)), "More."), "");
+        assert_eq!(left_out(&image((1280, 3136), (1280, 20_000)), "More."), " Only the top 3136 of 20000 px. More.");
+        assert_eq!(left_out(&image((9, 8), (90, 80)), "More."), " Only the top 8 of 80 px and the left 9 of 90 px. More.");
+    }
+
     /// A picture of `bytes` bytes and `side` pixels each way at full size, smaller as far as the shot asks for it.
     async fn drawn(bytes: usize, side: u32) -> (Result<Image, Fault>, Vec<Shot>) {
         let shots = Mutex::new(Vec::new());
         let image = small_enough(&Area::Viewport, ImageFormat::Png, |shot| {
             let halved = usize::from(shot.max_side == Some(MAX_SIDE / 2)) + 1;
             let side = side / halved as u32;
-            let image = Image { base64: "A".repeat(bytes / halved), format: shot.format, width: side, height: 1 };
+            let image =
+                Image { base64: "A".repeat(bytes / halved), format: shot.format, width: side, height: 1, shown: (1, 1), whole: (1, 1) };
             shots.lock().unwrap().push(shot);
             async move { Ok(image) }
         });

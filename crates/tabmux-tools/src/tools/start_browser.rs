@@ -52,7 +52,7 @@ impl DeskTool for Start {
         if let Some(name) = &common.session {
             tabmux_core::check_name(name)?;
         }
-        let url = args.navigation_url.as_deref().map(address::allowed_url).transpose()?;
+        let url = args.navigation_url.as_deref().map(|url| address::allowed_url(url, desk.domains())).transpose()?;
         let isolation = args.isolation.map(Into::into);
         let proxy = args.proxy.map(ProxyWord::read).transpose()?;
         let open = OpenSession { name: common.session.clone(), url, isolation, headless: args.headless, from: args.from, proxy };

@@ -12,7 +12,7 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 22] = [
+pub(super) const KEYS: [Key; 24] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
     key("session.on_lost", None),
@@ -33,6 +33,8 @@ pub(super) const KEYS: [Key; 22] = [
     key("window.scope", None),
     key("window.include_all_pages", None),
     key("window.devtools_pages", None),
+    key("policy.allow_domains", Some("TABMUX_ALLOW_DOMAINS")),
+    key("policy.deny_domains", Some("TABMUX_DENY_DOMAINS")),
     key("log", Some("TABMUX_LOG")),
     // Mounts the MCP conformance fixtures. Tests only, and so without a variable and without a word in the manual.
     key("test.conformance_fixtures", None),

@@ -121,9 +121,9 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true, "storageState": {}});
     let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
     let flagged = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
-    flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "tab"})).await;
+    flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "browser"})).await;
     let spec = ContextSpec {
-        isolation: Isolation::Tab,
+        isolation: Isolation::Browser,
         headless: Some(false),
         certificates: Certificates::Ignored,
         emulation: Emulation { viewport: Some((640, 400)), ..Emulation::default() },
@@ -138,6 +138,20 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     assert_eq!(back.code("evaluate", json!({"sessionId": "x", "script": "1"})).await, Code::BrowserCrashed);
     back.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
     assert_eq!(browser.specs()[2..], [spec]);
+}
+
+/// Its cookies would be those of everybody who shares the profile.
+#[tokio::test]
+async fn a_storage_state_goes_into_no_shared_profile() {
+    let house = House::new();
+    let profile = Profile { defaults: json!({"storageState": {}}).as_object().cloned().unwrap(), ..Profile::default() };
+    let agent = house.agent_with(Identity::Operator, Link::None, profile);
+    for isolation in ["tab", "window"] {
+        let fault = agent.fault("start_browser", json!({"isolation": isolation})).await;
+        assert!(fault.code == Code::Unsupported && fault.message.contains(isolation), "{fault}");
+    }
+    assert_eq!(house.sessions(), 0);
+    agent.ok("start_browser", json!({"isolation": "browser"})).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,54 @@
+//! Nothing an agent writes becomes a command of the protocol: words stay words.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tabmux_driver::{Area, Awaited, Browser, ContextSpec, Cookie, DialogAnswer, ImageFormat, Navigation, Shot, StorageArea, UrlPattern};
+
+use crate::support;
+
+/// Method names, a target's id in the place of a word, and words that try to break out of their frame.
+const WORDS: [&str; 5] = [
+    "Browser.close",
+    "Target.closeTarget",
+    "\",\"method\":\"Browser.close\",\"x\":\"",
+    "\0{\"id\":1,\"method\":\"Browser.close\"}\0",
+    "'}}]); Target.disposeBrowserContext",
+];
+
+#[tokio::test]
+async fn no_word_of_an_agent_becomes_a_command() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let context = browser.open_context(&ContextSpec::default()).await.expect("a context opens");
+    let (page, other) = (context.open_page().await.expect("a page opens"), context.open_page().await.expect("a page opens"));
+    page.navigate(Navigation::To(&format!("{site}/"))).await.expect("it goes there");
+    let tap = browser.connection().tap(1000);
+    let soon = Duration::from_millis(300);
+    for word in WORDS.iter().map(|word| (*word).to_owned()).chain([other.handle().0.clone()]) {
+        let awaited = Awaited { text: Some(word.clone()), selector: None, url: Some(UrlPattern(word.clone())), gone: Some(word.clone()) };
+        let cookie = Cookie { name: word.clone(), value: word.clone(), domain: word.clone(), path: word.clone(), ..Cookie::default() };
+        let shot = Shot { area: Area::Element(word.clone()), format: ImageFormat::Png, max_side: None };
+        let item = [(word.clone(), Some(word.clone()))];
+        // What comes of each is of no matter here.
+        let _ = tokio::time::timeout(soon, page.evaluate(&word)).await;
+        let _ = tokio::time::timeout(soon, page.wait_for(&awaited)).await;
+        let _ = tokio::time::timeout(soon, page.screenshot(&shot)).await;
+        let _ = tokio::time::timeout(soon, page.set_storage(StorageArea::Local, &item)).await;
+        let _ = tokio::time::timeout(soon, context.set_cookies(&[cookie])).await;
+        let _ = tokio::time::timeout(soon, page.answer_dialog(DialogAnswer::Accept { prompt: Some(word.clone()) })).await;
+        let _ = tokio::time::timeout(soon, page.navigate(Navigation::To(&word))).await;
+    }
+    assert_eq!(tap.dropped(), 0);
+    for sent in tap.sent() {
+        let domain = sent.method.split('.').next().unwrap_or_default();
+        assert!(!["Browser", "Target"].contains(&domain), "{sent:?}");
+        if let Ok(Value::Object(frame)) = serde_json::from_str::<Value>(&sent.frame) {
+            assert_eq!(frame["method"], sent.method, "{sent:?}");
+        }
+        assert_eq!(sent.frame.matches("\0").count(), 0, "{sent:?}");
+    }
+    for page in [page, other] {
+        page.navigate(Navigation::To(&format!("{site}/"))).await.expect("the page and its browser live");
+    }
+}

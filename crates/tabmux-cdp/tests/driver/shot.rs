@@ -1,0 +1,107 @@
+//! Pictures of real pages: of tabs in the background of one visible window, of elements, of very long pages and dense screens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tabmux_cdp::CdpBrowser;
+use tabmux_driver::{Area, Browser, ContextSpec, DriverError, Image, ImageFormat, Navigation, Page, Shot};
+
+use crate::display::Display;
+use crate::support;
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("a browser answers in time")
+}
+
+fn png(area: Area, max_side: Option<u32>) -> Shot {
+    Shot { area, format: ImageFormat::Png, max_side }
+}
+
+/// What the middle of a picture looks like, and its size in dots, read by a page.
+async fn looked_at(page: &Arc<dyn Page>, image: &Image) -> Value {
+    let script = format!(
+        "(async () => {{ const bytes = await (await fetch('data:image/png;base64,{}')).blob(); const map = await createImageBitmap(bytes); \
+         const canvas = new OffscreenCanvas(map.width, map.height); const pen = canvas.getContext('2d'); pen.drawImage(map, 0, 0); \
+         const dot = pen.getImageData(map.width / 2, map.height / 2, 1, 1).data; return [[...dot].slice(0, 3), map.width, map.height] }})()",
+        image.base64
+    );
+    soon(page.evaluate(&script)).await.expect("a picture can be read")
+}
+
+async fn pages(browser: &Arc<CdpBrowser>, count: usize) -> Vec<Arc<dyn Page>> {
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let mut pages = Vec::new();
+    for _ in 0..count {
+        pages.push(soon(context.open_page()).await.expect("a page opens"));
+    }
+    pages
+}
+
+/// Each tab of one window shows its own colour, in two round trips, and none is brought to the front for it.
+#[tokio::test]
+async fn tabs_in_the_background_are_pictured_as_they_are() {
+    let display = Display::new();
+    for display in [Some(&display), None] {
+        let browser = support::full_chromium(display).await;
+        let tap = browser.connection().tap(10_000);
+        let site = support::site(|path| format!("<body style='margin:0;background:{}'>", path.trim_start_matches('/'))).await;
+        let tabs = pages(&browser, 4).await;
+        let colours =
+            [("red", json!([255, 0, 0])), ("lime", json!([0, 255, 0])), ("blue", json!([0, 0, 255])), ("black", json!([0, 0, 0]))];
+        for (tab, (colour, _)) in tabs.iter().zip(&colours) {
+            soon(tab.navigate(Navigation::To(&format!("{site}/{colour}")))).await.expect("it goes there");
+        }
+        for round in 0..2 {
+            for (tab, (colour, dot)) in tabs.iter().zip(&colours) {
+                let before = browser.connection().counts().calls;
+                let image = soon(tab.screenshot(&png(Area::Viewport, None))).await.expect("it is pictured");
+                assert!(browser.connection().counts().calls - before <= 2, "round trips");
+                assert_eq!(&looked_at(&tabs[0], &image).await[0], dot, "{colour} {round}, on a display: {}", display.is_some());
+            }
+        }
+        assert_eq!(tap.dropped(), 0);
+        for sent in tap.sent() {
+            assert!(!sent.method.contains("bringToFront") && !sent.method.contains("activateTarget"), "{sent:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_element_is_pictured_where_it_is_even_in_a_box_that_scrolls() {
+    let browser = support::chromium().await;
+    let html = "<body style='margin:0'><div style='height:100px;overflow:auto'><div style='height:2000px'></div>\
+                <div id=deep style='width:50px;height:40px;background:lime'></div></div>\
+                <div style='height:3000px'></div><div id=far style='width:60px;height:30px;background:blue'></div>\
+                <div id=gone style='display:none'>x</div>";
+    let site = support::site(|_| html.to_owned()).await;
+    let page = pages(&browser, 1).await.remove(0);
+    soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("it goes there");
+    for (selector, expected) in [("#far", json!([[0, 0, 255], 60, 30])), ("#deep", json!([[0, 255, 0], 50, 40]))] {
+        let image = soon(page.screenshot(&png(Area::Element(selector.into()), None))).await.expect("it is pictured");
+        assert_eq!(looked_at(&page, &image).await, expected, "{selector}");
+        assert_eq!(json!([image.width, image.height]), json!([expected[1], expected[2]]));
+    }
+    let refused =
+        async |selector: &str| soon(page.screenshot(&png(Area::Element(selector.into()), None))).await.expect_err("nothing to see");
+    assert_eq!(refused("#gone").await, DriverError::ElementHidden("#gone".into()));
+    assert_eq!(refused("#none").await, DriverError::ElementNotFound("#none".into()));
+    assert_eq!(refused("##").await, DriverError::BadSelector("##".into()));
+}
+
+/// A long page is whole as long as it can be read, and then its beginning.
+#[tokio::test]
+async fn a_long_page_stays_readable() {
+    let browser = support::chromium().await;
+    let site = support::site(|path| format!("<body style='margin:0'><div style='height:{}px'></div>", path.trim_start_matches('/'))).await;
+    let page = pages(&browser, 1).await.remove(0);
+    for (height, max_side, size, shown) in [(2000, 1000, 1000, 2000), (20_000, 1000, 1000, 2000)] {
+        soon(page.navigate(Navigation::To(&format!("{site}/{height}")))).await.expect("it goes there");
+        let image = soon(page.screenshot(&png(Area::FullPage, Some(max_side)))).await.expect("it is pictured");
+        assert_eq!((image.height, image.shown.1, image.whole.1), (size, shown, height));
+        assert_eq!(looked_at(&page, &image).await[2], json!(size));
+    }
+    soon(page.navigate(Navigation::To(&format!("{site}/10000")))).await.expect("it goes there");
+    let image = soon(page.screenshot(&png(Area::FullPage, None))).await.expect("it is pictured");
+    assert_eq!((image.height, image.shown), (10_000, image.whole));
+}
