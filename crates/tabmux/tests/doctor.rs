@@ -31,7 +31,7 @@ const OF_THE_PROFILE: [&str; 11] = [
 ];
 const OF_THE_SESSION: [&str; 8] = ["sessionStorage", "dialogs", "history", "window names", "sessions", "tabs", "news", "logs"];
 /// What no tool of this version can leave behind yet.
-const NOT_YET: [&str; 3] = ["permissions", "clipboard", "downloads"];
+const NOT_YET: [&str; 4] = ["permissions", "emulation", "clipboard", "downloads"];
 
 fn doctor(lab: &Lab, arguments: &[&str]) -> Printed {
     lab.run_within(&mut lab.command(&[&["doctor"], arguments].concat()), WHILE)
@@ -75,9 +75,11 @@ fn nothing_leaks_that_a_unit_promises_to_keep_apart_and_nobody_is_disturbed() {
         assert_eq!(found.len(), OF_THE_PROFILE.len() + OF_THE_SESSION.len() + NOT_YET.len(), "{found:#?}");
     }
     // Two strangers in one profile: there the canaries are found, and that is no leak.
-    let found = found(&document, "tab");
-    all_are(&found, &OF_THE_PROFILE, "shared");
-    all_are(&found, &OF_THE_SESSION, "apart");
+    for unit in ["window", "tab"] {
+        let found = found(&document, unit);
+        all_are(&found, &OF_THE_PROFILE, "shared");
+        all_are(&found, &OF_THE_SESSION, "apart");
+    }
     assert_eq!((lab.status()["sessions"].clone(), names(&lab.runtime_dir()), names(&lab.state_dir())), before);
     assert_eq!(client.ok("evaluate", &json!({"script": "document.body.textContent"})).result()["value"], "mine");
 }

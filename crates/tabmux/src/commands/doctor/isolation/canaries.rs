@@ -10,7 +10,7 @@ mod world;
 use super::canary::{Canary, Judgement, NotJudged, Scene, Seen};
 use super::unit::Kept;
 
-pub(super) static ALL: [Canary; 22] = [
+pub(super) static ALL: [Canary; 23] = [
     storage::COOKIES,
     storage::LOCAL_STORAGE,
     storage::SESSION_STORAGE,
@@ -24,6 +24,7 @@ pub(super) static ALL: [Canary; 22] = [
     messages::BROADCAST_CHANNEL,
     messages::WEB_LOCKS,
     world::PERMISSIONS,
+    world::EMULATION,
     world::CLIPBOARD,
     world::DOWNLOADS,
     pages::DIALOGS,

@@ -1,7 +1,8 @@
 //! What the daemon keeps apart, whatever the browser does: sessions, tabs, news and logs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tabmux_core::{Code, Fault};
+use tabmux_tools::TABLE;
 use tabmux_wire::control::Ask;
 
 use super::super::agent::Agent;
@@ -9,30 +10,9 @@ use super::{Canary, Judgement, Kept, NotJudged, Scene, Seen};
 
 pub(super) const SESSIONS: Canary = Canary { name: "sessions", kept: Kept::BySession, probe: sessions };
 
-/// Tools that name a session, the harmless ones first: the first that answers is enough.
-fn attempts(name: &str) -> Vec<(&'static str, Value)> {
-    let at = |more: Value| {
-        let mut args = json!({"sessionId": name});
-        if let (Some(args), Value::Object(more)) = (args.as_object_mut(), more) {
-            args.extend(more);
-        }
-        args
-    };
-    vec![
-        ("list_pages", at(json!({}))),
-        ("read_text", at(json!({}))),
-        ("screenshot", at(json!({}))),
-        ("console", at(json!({}))),
-        ("network", at(json!({}))),
-        ("cookies", at(json!({}))),
-        ("evaluate", at(json!({"script": "location.href"}))),
-        ("navigate", at(json!({"reload": true}))),
-        ("new_page", at(json!({}))),
-        ("select_page", at(json!({"pageIdx": 0}))),
-        ("close_page", at(json!({"pageIdx": 0}))),
-        ("set_current_session", at(json!({}))),
-        ("close_session", at(json!({}))),
-    ]
+/// Every tool that works in a session that is there already. A name is looked at first, so its other arguments do not matter.
+fn tools() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|tool| tool.name).filter(|name| !["start_browser", "list_sessions", "close_all_sessions"].contains(name))
 }
 
 /// A foreign session must not be listed, and must answer to any of its names exactly like one that never was (C17).
@@ -43,11 +23,11 @@ fn sessions(scene: &mut Scene<'_>) -> Judgement {
         return Ok(Seen::Shared("list_sessions shows the other's session".into()));
     }
     for (name, made_up) in names.all().into_iter().zip([&scene.mark, "sess_00000000", "00000000-0000-4000-8000-000000000000"]) {
-        for ((tool, args), (_, unknown)) in attempts(name).into_iter().zip(attempts(made_up)) {
-            let Err(fault) = scene.looker.call(tool, args) else {
+        for tool in tools() {
+            let Err(fault) = scene.looker.call(tool, json!({"sessionId": name})) else {
                 return Ok(Seen::Shared(format!("{tool} answers to the other's session {name}")));
             };
-            let expected = scene.looker.call(tool, unknown).err();
+            let expected = scene.looker.call(tool, json!({"sessionId": made_up})).err();
             if !is_alike(&fault, name, expected.as_ref(), made_up) {
                 return Ok(Seen::Shared(format!("{tool} tells the other's session {name} from one that never was: {fault}")));
             }
@@ -125,10 +105,17 @@ fn reached(looker: &mut Agent, index: usize, tab: &str) -> Option<String> {
 
 pub(super) const NEWS: Canary = Canary { name: "news", kept: Kept::BySession, probe: news };
 
-/// A popup and then an alert, while no call runs: its owner is told with the next reply, nobody else.
+/// A download, a popup and then an alert, while no call runs: its owner is told with the next reply, nobody else.
 fn news(scene: &mut Scene<'_>) -> Judgement {
     unasked(scene.looker)?;
-    scene.planter_runs("setTimeout(() => { open(`/popup/${mark}`); setTimeout(() => alert(mark), 200) }, 0)")?;
+    let happen = "setTimeout(() => {
+        const link = document.createElement('a');
+        link.href = `/download/${mark}`;
+        document.body.append(link);
+        link.click();
+        setTimeout(() => { open(`/popup/${mark}`); setTimeout(() => alert(mark), 200) }, 50);
+    }, 0)";
+    scene.planter_runs(happen)?;
     if !scene.site.is_visited(&format!("/popup/{}", scene.mark)) {
         return Err(NotJudged("no popup opened".into()));
     }

@@ -8,24 +8,49 @@ pub(super) const PERMISSIONS: Canary = Canary { name: "permissions", kept: Kept:
 
 fn permissions(scene: &mut Scene<'_>) -> Judgement {
     let state = "return (await navigator.permissions.query({name: 'geolocation'})).state";
-    scene.planter.call("emulate", json!({"permissions": ["geolocation"]}))?;
-    let seen = scene.looker_runs(state)?;
-    if scene.planter_runs(state)? != json!("granted") {
+    if scene.looker_runs(state)? == json!("granted") {
+        return Err(NotJudged("it was granted before anybody asked".into()));
+    }
+    scene.planter.call("emulate", json!({"set": {"permissions": {"geolocation": "grant"}}}))?;
+    let (seen, own) = (scene.looker_runs(state), scene.planter_runs(state));
+    scene.planter.call("emulate", json!({"reset": true}))?;
+    if own? != json!("granted") {
         return Err(NotJudged("what was granted is not granted to its owner".into()));
     }
-    Ok(Seen::when(seen == json!("granted"), "it may do what was granted to the other"))
+    Ok(Seen::when(seen? == json!("granted"), "it may do what was granted to the other"))
+}
+
+pub(super) const EMULATION: Canary = Canary { name: "emulation", kept: Kept::BySession, probe: emulation };
+
+fn emulation(scene: &mut Scene<'_>) -> Judgement {
+    let disguised = "return navigator.userAgent.includes(mark)";
+    scene.planter.call("emulate", json!({"set": {"userAgent": scene.mark}}))?;
+    let (seen, own) = (scene.looker_runs(disguised), scene.owner_must(disguised));
+    scene.planter.call("emulate", json!({"reset": true}))?;
+    own?;
+    Ok(Seen::when(seen? == json!(true), "its pages are disguised as the other's"))
 }
 
 pub(super) const CLIPBOARD: Canary = Canary { name: "clipboard", kept: Kept::BySession, probe: clipboard };
 
+/// With every permission, so that only the clipboard itself can keep them apart.
 fn clipboard(scene: &mut Scene<'_>) -> Judgement {
+    let allowed = json!({"set": {"permissions": {"clipboard-read": "grant", "clipboard-write": "grant"}}});
+    for agent in [&mut *scene.planter, &mut *scene.looker] {
+        // Where nothing can be granted, the browser's own rules decide.
+        agent.call("emulate", allowed.clone()).ok();
+    }
     let paste = "return await navigator.clipboard.readText()";
-    scene.planter_runs("await navigator.clipboard.writeText(mark)")?;
-    let pasted = scene.looker_runs(paste)?;
-    if scene.planter_runs(paste)? != Value::String(scene.mark.clone()) {
+    let copied = scene.planter_runs("await navigator.clipboard.writeText(mark)");
+    let (seen, own) = (scene.looker_runs(paste), scene.planter_runs(paste));
+    for agent in [&mut *scene.planter, &mut *scene.looker] {
+        agent.call("emulate", json!({"reset": true})).ok();
+    }
+    copied?;
+    if own? != Value::String(scene.mark.clone()) {
         return Err(NotJudged("its owner cannot paste what it copied".into()));
     }
-    Ok(Seen::when(pasted == Value::String(scene.mark.clone()), "it pastes what the other copied"))
+    Ok(Seen::when(seen? == Value::String(scene.mark.clone()), "it pastes what the other copied"))
 }
 
 pub(super) const DOWNLOADS: Canary = Canary { name: "downloads", kept: Kept::BySession, probe: downloads };
@@ -37,10 +62,9 @@ fn downloads(scene: &mut Scene<'_>) -> Judgement {
     if !scene.site.is_visited(&format!("/download/{}", scene.mark)) {
         return Err(NotJudged("the browser downloaded nothing".into()));
     }
-    let listed = scene.looker.call("downloads", json!({}))?.mentions(&scene.mark);
-    let own = scene.planter.call("downloads", json!({}))?.mentions(&scene.mark);
-    if !own && !listed {
+    let own = scene.planter.call("downloads", json!({"wait": true}))?;
+    if !own.mentions(&scene.mark) {
         return Err(NotJudged("its owner does not find it either".into()));
     }
-    Ok(Seen::when(listed, "it is told of the other's file"))
+    Ok(Seen::when(scene.looker.call("downloads", json!({}))?.mentions(&scene.mark), "it is told of the other's file"))
 }
