@@ -12,7 +12,7 @@ use tabmux_driver::{
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::context::{CdpContext, Strays, Unit, Whose};
+use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
@@ -57,7 +57,9 @@ impl CdpBrowser {
     ) -> crate::Result<Arc<Self>> {
         let targets = Arc::<Targets>::default();
         let connection = Connection::start(transport, first_id, Arc::clone(&targets) as Arc<dyn Listener>);
-        let discover = target::SetDiscoverTargets { discover: true, ..target::SetDiscoverTargets::default() };
+        // A person's pages may have hundreds of workers and frames; of those nothing is heard.
+        let pages = || vec![target::FilterEntry { kind: Some("page".into()), ..target::FilterEntry::default() }];
+        let discover = target::SetDiscoverTargets { discover: true, filter: kept.is_none().then(pages) };
         connection.call_in(None, &discover, HOUSEKEEPING).await?;
         let windows = Windows::new(connection.clone());
         targets.windows.set(Arc::downgrade(&windows)).expect("they were made just now");
@@ -99,7 +101,8 @@ impl CdpBrowser {
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
         let windows = Arc::clone(&self.windows);
-        let context = Arc::new(CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser));
+        let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser);
+        let context = Arc::new(if self.kept.is_none() { context.among_a_persons() } else { context });
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -143,9 +146,8 @@ impl CdpBrowser {
     }
 }
 
-/// How the handles of contexts begin that are only some tabs or windows of a shared profile.
-const TABS: &str = "tabs-";
-const WINDOWS: &str = "windows-";
+const NOT_OURS: &str =
+    "A browser that was attached to belongs to somebody, so no session can have it to itself; use window, context or tab.";
 
 impl CdpBrowser {
     /// The browser has no name for such a context, so one is made that no other browser's can be taken for.
@@ -265,6 +267,11 @@ impl Browser for CdpBrowser {
     }
 
     async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+        if self.kept.is_none() {
+            // In somebody else's browser only what this connection made is surely ours.
+            let unknown: Vec<_> = self.targets.all().into_iter().filter(|context| !contexts.contains(context.handle())).collect();
+            return futures::future::join_all(unknown.iter().map(|context| context.close())).await.into_iter().collect();
+        }
         let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
         let others = known.into_iter().filter(|id| contexts.iter().all(|context| context.0 != *id));
         let closing = others.map(|browser_context_id| async move {
@@ -287,6 +294,7 @@ impl Browser for CdpBrowser {
     async fn end(&self) -> Result<()> {
         // A browser that is not ours is only let go.
         let Some((_, orders)) = &self.kept else {
+            self.windows.dismiss_helper().await;
             self.connection.close("it was let go");
             return Ok(());
         };
@@ -302,6 +310,7 @@ impl Browser for CdpBrowser {
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
         match spec.isolation {
+            Isolation::Browser if self.kept.is_none() => Err(DriverError::Unsupported(NOT_OURS.into())),
             Isolation::Context | Isolation::Browser => {
                 let create = target::CreateBrowserContext {
                     proxy_server: spec.proxy.as_ref().map(|proxy| proxy.server.clone()),

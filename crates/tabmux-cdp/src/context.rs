@@ -26,6 +26,18 @@ pub(crate) use downloads::{Strays, Whose};
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
 const POPUP_QUEUE: usize = 32;
 
+pub(crate) const BLANK: &str = "about:blank";
+
+/// How the handles of contexts begin that are only some tabs or windows of a shared profile.
+pub(crate) const TABS: &str = "tabs-";
+pub(crate) const WINDOWS: &str = "windows-";
+
+/// Whether a page of a shared profile begins there.
+pub(crate) fn is_cradle(url: &str) -> bool {
+    let mark = url.strip_prefix(BLANK).and_then(|rest| rest.strip_prefix('#'));
+    mark.is_some_and(|mark| mark.starts_with(TABS) || mark.starts_with(WINDOWS))
+}
+
 /// How many pages that are gone are remembered.
 const MAX_GONE: usize = 64;
 
@@ -42,6 +54,8 @@ pub(crate) struct CdpContext {
     pub(crate) windows: Arc<Windows>,
     /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
     pub(crate) making: tokio::sync::Mutex<()>,
+    /// Whether a new page says whose it is.
+    marks_pages: bool,
     inner: Mutex<Inner>,
 }
 
@@ -78,7 +92,7 @@ impl CdpContext {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
         let inner = Inner { pages: Some(HashMap::new()), gone: VecDeque::new(), popups, unheard: Some(unheard) };
         let (making, world) = (tokio::sync::Mutex::default(), Arc::new(world));
-        Self { handle: Handle(id), unit, browser, world, connection, windows, making, inner: Mutex::new(inner) }
+        Self { handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -145,6 +159,10 @@ impl CdpContext {
                 found.push((handle, page));
             }
         }
+        // What was on its way to a record when the former daemon died. Elsewhere a blank page may be anybody's.
+        for info in targets.extract_if(.., |info| self.is_cradle(info) && records.iter().all(|record| record.handle.0 != info.target_id)) {
+            self.close_target(&info.target_id).await;
+        }
         if !records.is_empty() {
             targets.retain(|info| records.iter().all(|record| record.handle.0 != info.target_id));
             targets.into_iter().for_each(|info| self.left_over(info));
@@ -152,10 +170,25 @@ impl CdpContext {
         Ok(found)
     }
 
+    /// Where its pages begin. In a person's profile the fragment says that a page is ours until it is on record.
+    pub(crate) fn cradle(&self) -> String {
+        if self.marks_pages { format!("{BLANK}#{}", self.handle.0) } else { BLANK.into() }
+    }
+
+    /// Its pages come up among those of a person.
+    pub(crate) fn among_a_persons(mut self) -> Self {
+        self.marks_pages = self.shares_profile();
+        self
+    }
+
+    fn is_cradle(&self, info: &TargetInfo) -> bool {
+        self.marks_pages && info.url == self.cradle()
+    }
+
     /// A blank target of this context. Whoever makes one holds `making`.
     async fn make_target(&self) -> Result<String> {
         let create = target::CreateTarget {
-            url: "about:blank".into(),
+            url: self.cradle(),
             browser_context_id: self.browser_context(),
             background: Some(true),
             ..target::CreateTarget::default()
@@ -171,7 +204,9 @@ impl CdpContext {
         let recorded = |id: &String| records.iter().any(|record| record.handle.0 == *id);
         match self.unit {
             Unit::Context => info.browser_context_id.as_ref() == Some(&self.handle.0),
-            Unit::Tabs | Unit::Windows(_) => recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded),
+            Unit::Tabs | Unit::Windows(_) => {
+                recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded) || self.is_cradle(info)
+            }
         }
     }
 

@@ -43,7 +43,7 @@ impl CdpBrowser {
             kind: kind_name(about.launch.binary.kind).into(),
             pid: Some(about.browser_pid),
             keeper_pid: Some(about.keeper_pid),
-            endpoint: None,
+            ..BrowserInfo::default()
         };
         let launch = about.launch.clone();
         let first_id = first_id(about.generation);

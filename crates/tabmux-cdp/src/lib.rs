@@ -1,6 +1,7 @@
 //! Speaks CDP to Chromium: finds and launches it, keeps its pipe over the daemon's death, and turns the driver's verbs
 //! into protocol messages. Session and tool names are deliberately absent: this room knows contexts, targets and pages.
 
+pub mod attach;
 mod browser;
 mod connection;
 mod context;

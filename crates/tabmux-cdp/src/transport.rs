@@ -10,6 +10,8 @@ use bytes::Bytes;
 use futures::Sink;
 use futures::stream::BoxStream;
 
+pub(crate) use websocket::Handshake;
+
 /// As long as Chromium's own limit for what it takes over a WebSocket; a longer frame ends the connection.
 const MAX_FRAME: usize = 256 << 20;
 

@@ -87,18 +87,14 @@ impl Windows {
     }
 
     /// A page in a window of its own.
-    async fn open_window(&self, bounds: WindowBounds) -> Result<(String, Spot)> {
+    async fn open_window(&self, cradle: String, bounds: WindowBounds) -> Result<(String, Spot)> {
         if let Some((id, window)) = self.first_window().await? {
             self.put(window, bounds).await?;
             tracing::debug!("Using existing window for this MCP session, windowId: {}", window.0);
             return Ok((id, Spot { window, ground: Ground::New }));
         }
-        let create = target::CreateTarget {
-            url: "about:blank".into(),
-            new_window: Some(true),
-            background: Some(true),
-            ..target::CreateTarget::default()
-        };
+        let create =
+            target::CreateTarget { url: cradle, new_window: Some(true), background: Some(true), ..target::CreateTarget::default() };
         let id = self.create(&create).await?;
         let window = self.window_of(&id).await?;
         self.put(window, bounds).await?;
@@ -121,11 +117,11 @@ impl Windows {
     }
 
     /// A page in this window. Its place is asked for, not believed (S4.15).
-    async fn open_tab(&self, window: WindowId) -> Result<(String, Spot)> {
+    async fn open_tab(&self, cradle: &str, window: WindowId) -> Result<(String, Spot)> {
         let helper = self.helper().await.ok_or(DriverError::WindowFull)?;
         let id = {
             let _making = self.making.read().await;
-            let id = helper.open_in(window).await?;
+            let id = helper.open_in(cradle, window).await?;
             self.made().insert(id.clone());
             id
         };
@@ -256,6 +252,15 @@ impl Windows {
     fn call_helper(&self) {
         if let Some(windows) = self.me.upgrade() {
             tokio::spawn(async move { drop(windows.helper().await) });
+        }
+    }
+
+    /// The browser is let go: nothing of ours stays in it.
+    pub(crate) async fn dismiss_helper(&self) {
+        if let Help::Here(helper) = std::mem::take(&mut *self.helper.lock().await)
+            && let Err(error) = helper.leave().await
+        {
+            tracing::debug!(%error, "the window helper stays in the browser until it ends");
         }
     }
 

@@ -1,24 +1,29 @@
 //! Which browser serves the sessions: one per kind of it, started by the first session that needs it, and found again
 //! after a crash of the daemon. What a browser can do is the drivers'.
 
+mod attached;
 mod chromium;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tabmux_cdp::attach::Consent;
 use tabmux_cdp::find::Binary;
 use tabmux_cdp::launch::{Mode, Sharing};
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, Session};
 use tabmux_driver::fake::FakeBrowser;
-use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, PageRecord};
+use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord};
 use tokio::sync::OnceCell;
 
-use crate::settings::{BrowserChoice, Chromium, Settings};
+use crate::session::Lasting;
+use crate::settings::{Attach, BrowserChoice, Settings};
+use attached::Attached;
 use chromium::Starter;
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
     source: Source,
+    attached: Attached,
     running: Arc<Mutex<Vec<Running>>>,
     /// Held while one starts, so that two sessions do not start two.
     starting: tokio::sync::Mutex<()>,
@@ -26,6 +31,8 @@ pub(crate) struct Browsers {
     taken_over: OnceCell<()>,
     /// The contexts of the sessions it left.
     known: Vec<Handle>,
+    /// Endpoints of browsers that are to be attached to before anybody asks.
+    awaited: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -50,12 +57,17 @@ struct Wanted {
 }
 
 impl Browsers {
-    pub(crate) fn new(choice: BrowserChoice, chromium: Chromium, known: Vec<Handle>) -> Self {
-        let source = match choice {
+    /// `left` are the sessions of a former daemon.
+    pub(crate) fn new(settings: &Settings, left: &[Session]) -> Self {
+        let source = match &settings.browser {
             BrowserChoice::Fake => Source::Fake,
-            BrowserChoice::Named(path) => Source::Chromium(Starter::new(path, chromium)),
+            BrowserChoice::Named(path) => Source::Chromium(Starter::new(path.clone(), settings.chromium.clone())),
         };
-        Self::of(source, Vec::new(), known)
+        let known = left.iter().filter_map(|session| Some(Handle(session.context.as_deref()?.to_owned()))).collect();
+        let mut awaited: Vec<String> = left.iter().filter(|session| session.context.is_some()).filter_map(endpoint_of).collect();
+        // Whoever runs `up` is there to answer the browser's question.
+        awaited.extend(settings.attach.endpoint.clone().filter(|_| settings.supervised));
+        Self { attached: Attached::new(&settings.attach, &settings.paths.state_dir), awaited, ..Self::of(source, Vec::new(), known) }
     }
 
     /// A browser that is there already.
@@ -66,11 +78,23 @@ impl Browsers {
 
     fn of(source: Source, running: Vec<Running>, known: Vec<Handle>) -> Self {
         let running = Arc::new(Mutex::new(running));
-        Self { source, running, starting: tokio::sync::Mutex::default(), taken_over: OnceCell::new(), known }
+        let (starting, taken_over) = (tokio::sync::Mutex::default(), OnceCell::new());
+        Self {
+            source,
+            attached: Attached::new(&Attach::default(), Path::new("")),
+            running,
+            starting,
+            taken_over,
+            known,
+            awaited: Vec::new(),
+        }
     }
 
     /// Whether a browser can be had at all, said before a seat is taken.
     pub(crate) fn check(&self, spec: &ContextSpec) -> Result<(), Fault> {
+        if let Some(endpoint) = &spec.endpoint {
+            return Attached::check(endpoint, spec);
+        }
         match &self.source {
             Source::Fake => Ok(()),
             Source::Chromium(starter) => starter.check(spec),
@@ -79,6 +103,9 @@ impl Browsers {
 
     /// The browser for such a context, started when it is not running yet.
     pub(crate) async fn get(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
+        if let Some(endpoint) = &spec.endpoint {
+            return Ok(self.attached.get(endpoint).await?);
+        }
         self.take_over().await;
         let _starting = self.starting.lock().await;
         let wanted = self.wanted(spec)?;
@@ -102,6 +129,11 @@ impl Browsers {
         context: &Handle,
         pages: &[PageRecord],
     ) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
+        if let Some(endpoint) = &spec.endpoint {
+            let browser = self.attached.get(endpoint).await.map_err(ended_meanwhile)?;
+            let adopted = browser.adopt_context(context, spec, pages).await?;
+            return Ok((browser, adopted));
+        }
         self.take_over().await;
         // The fake one died with its daemon and makes the context again.
         let known: Vec<Arc<dyn Browser>> = match &self.source {
@@ -128,7 +160,7 @@ impl Browsers {
 
     /// Those that run now, for `status`.
     pub(crate) fn running(&self) -> Vec<BrowserInfo> {
-        self.list().iter().map(|running| running.browser.info()).collect()
+        self.list().iter().map(|running| running.browser.info()).chain(self.attached.running()).collect()
     }
 
     /// Ends every browser for good.
@@ -143,6 +175,18 @@ impl Browsers {
             }
         });
         futures::future::join_all(ending).await;
+        self.attached.let_go().await;
+    }
+
+    /// Attaches to what sessions of a former daemon have pages in, and to what `up` was told to: an everyday browser then
+    /// asks its user now, and not in the middle of a call.
+    pub(crate) async fn attach_ahead(&self) {
+        let attaching = self.awaited.iter().map(|endpoint| async move {
+            if let Err(fault) = self.attached.get(endpoint).await {
+                tracing::warn!(%fault, "a browser is not attached to yet; the next call that needs it tries again");
+            }
+        });
+        futures::future::join_all(attaching).await;
     }
 
     /// At the start of the daemon, and before anything else: a browser that nobody claims is ended by its keeper.
@@ -190,12 +234,37 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The browser that a session with these settings would get.
 #[derive(Clone, Debug)]
-pub struct Found {
-    pub path: PathBuf,
+pub enum Found {
+    Installed {
+        path: PathBuf,
+    },
+    /// Somebody else's that runs.
+    Running {
+        endpoint: String,
+        asks_its_user: bool,
+    },
+}
+
+/// What separates sessions that do not say (C12).
+pub(crate) fn default_isolation(endpoint: Option<&str>) -> Isolation {
+    match endpoint {
+        None => Isolation::default(),
+        Some(_) => Isolation::Window,
+    }
+}
+
+/// Whether this can be the address of a running browser.
+pub fn check_endpoint(text: &str) -> Result<(), Fault> {
+    attached::read(text).map(|_| ())
 }
 
 /// Looks for it without starting it; for `up` and `doctor`. None for the fake one.
 pub fn find_browser(settings: &Settings) -> Result<Option<Found>, Fault> {
+    if let Some(endpoint) = &settings.attach.endpoint {
+        let located = attached::look(endpoint, &settings.attach)?;
+        let endpoint = located.unconnected().endpoint.unwrap_or_else(|| endpoint.clone());
+        return Ok(Some(Found::Running { endpoint, asks_its_user: located.consent == Consent::Asked }));
+    }
     match &settings.browser {
         BrowserChoice::Fake => Ok(None),
         BrowserChoice::Named(path) => Starter::new(path.clone(), settings.chromium.clone()).found().map(Some),
@@ -205,6 +274,15 @@ pub fn find_browser(settings: &Settings) -> Result<Option<Found>, Fault> {
 /// The life of a browser's keeper: the hidden subcommand `keeper`.
 pub fn keep_browser() -> std::process::ExitCode {
     tabmux_cdp::keeper::run()
+}
+
+fn endpoint_of(session: &Session) -> Option<String> {
+    Lasting::read(session).spec.endpoint
+}
+
+/// A browser with pages of ours that does not listen any more has ended.
+fn ended_meanwhile(fault: Fault) -> Fault {
+    if fault.code == Code::BrowserNotFound { crashed(fault.message.trim_end_matches('.')) } else { fault }
 }
 
 /// What a session is told whose browser is gone.

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis, Registry, Rules, SessionId};
-use tabmux_driver::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -84,8 +83,7 @@ impl Hub {
     /// Reads the journal and begins with what a former daemon knew.
     pub(crate) fn new(settings: Settings) -> Result<Arc<Self>, JournalError> {
         let (store, remembered) = Store::open(&settings.paths.state_dir)?;
-        let known = remembered.sessions.iter().filter_map(|session| Some(Handle(session.context.as_deref()?.to_owned()))).collect();
-        let browsers = Browsers::new(settings.browser.clone(), settings.chromium.clone(), known);
+        let browsers = Browsers::new(&settings, &remembered.sessions);
         Ok(Self::of_parts(settings, browsers, (store, remembered)))
     }
 

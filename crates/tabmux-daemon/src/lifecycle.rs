@@ -72,7 +72,7 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     watch_signals(&hub)?;
     let keeping_time = tokio::spawn(Arc::clone(&hub).keep_time());
     let browsers = Arc::clone(&hub);
-    tokio::spawn(async move { browsers.browsers.take_over().await });
+    tokio::spawn(async move { futures::join!(browsers.browsers.take_over(), browsers.browsers.attach_ahead()) });
     let connections = TaskTracker::new();
     let accepting = tokio::spawn(accept(socket, Arc::clone(&door), connections.clone()));
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "daemon ready");

@@ -20,6 +20,7 @@ pub struct Settings {
     pub browser: BrowserChoice,
     pub chromium: Chromium,
     pub windows: Windows,
+    pub attach: Attach,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
     /// Mounts the MCP conformance fixtures beside the tools. Tests only.
@@ -104,6 +105,16 @@ pub struct Windows {
     pub bounds: WindowBounds,
     /// What of the person's is shown where scoping is off.
     pub strangers: Strangers,
+}
+
+/// Browsers that somebody else started.
+#[derive(Clone, Debug, Default)]
+pub struct Attach {
+    /// The one that every session gets that names no other, as the user wrote it.
+    pub endpoint: Option<String>,
+    /// Where people's profiles are, for the endpoint `auto`.
+    pub home: Option<PathBuf>,
+    pub config_home: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,6 +77,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             window: (1280, 720),
             domains: Domains::default(),
         },
+        attach: crate::settings::Attach::default(),
         supervised: false,
         conformance_fixtures: false,
     }

@@ -120,7 +120,7 @@ impl FakeBrowser {
 #[async_trait]
 impl Browser for FakeBrowser {
     fn info(&self) -> BrowserInfo {
-        BrowserInfo { id: "fake".into(), kind: "fake".into(), pid: None, keeper_pid: None, endpoint: None }
+        BrowserInfo { id: "fake".into(), kind: "fake".into(), ..BrowserInfo::default() }
     }
 
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>> {

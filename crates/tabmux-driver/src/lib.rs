@@ -61,6 +61,9 @@ pub struct ContextSpec {
     pub isolation: Isolation,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headless: Option<bool>,
+    /// Where its browser listens, when it is one that somebody else started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     pub certificates: Certificates,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
@@ -287,13 +290,16 @@ pub enum Chooser {
 }
 
 /// What `status` says of a browser.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct BrowserInfo {
     pub id: String,
     pub kind: String,
     pub pid: Option<u32>,
     pub keeper_pid: Option<u32>,
     pub endpoint: Option<String>,
+    /// What has to happen before it can be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
 }
 
 /// How long a driver may take for things no caller waits for, such as closing.

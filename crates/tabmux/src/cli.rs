@@ -24,7 +24,11 @@ pub(crate) enum Command {
     /// Serve MCP on standard input and output; finds or starts the daemon
     Mcp(Box<Mcp>),
     /// Run and supervise the daemon in the foreground, and show how to connect clients
-    Up,
+    Up {
+        /// Use a browser that already runs: its address, a port, or auto to find it
+        #[arg(long, value_name = "URL|auto")]
+        attach: Option<String>,
+    },
     /// Show what runs
     Status,
     /// End the daemon, its sessions and its browsers
@@ -158,7 +162,7 @@ pub(crate) struct Mcp {
     /// Cookies and storage to begin with
     #[arg(long, value_name = "FILE")]
     pub(crate) storage_state: Option<std::path::PathBuf>,
-    /// A running browser to use
+    /// A running browser to use: its address, a port, or auto
     #[arg(long, value_name = "URL")]
     pub(crate) cdp_endpoint: Option<String>,
     /// Accept bad certificates

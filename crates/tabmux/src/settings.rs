@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use tabmux_daemon::Settings;
 use tabmux_daemon::settings::{
-    AGAINST_RULES, BrowserChoice, Chromium, Clocks, Domain, Domains, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo, Strangers,
-    WindowBounds, Windows,
+    AGAINST_RULES, Attach, BrowserChoice, Chromium, Clocks, Domain, Domains, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo,
+    Strangers, WindowBounds, Windows,
 };
 
 use crate::failure::{Failure, Outcome};
@@ -118,6 +118,7 @@ impl Config {
             })?,
             chromium: chromium(layers, &places)?,
             windows: windows(layers)?,
+            attach: attach(layers, &env)?,
             supervised: false,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
         };
@@ -188,6 +189,16 @@ fn domains(layers: &Layers, browser_args: &[String]) -> Outcome<Domains> {
         )),
         _ => Ok(domains),
     }
+}
+
+const ENDPOINT: &str = "auto, a port, http://host:port or ws://host:port/devtools/browser/ID";
+
+fn attach(layers: &Layers, env: &Environment) -> Outcome<Attach> {
+    let endpoint = layers.read("attach", None, ENDPOINT, |raw| match raw.text()? {
+        "" => Some(None),
+        text => tabmux_daemon::check_endpoint(text).is_ok().then(|| Some(text.to_owned())),
+    })?;
+    Ok(Attach { endpoint, home: env.path("HOME"), config_home: env.path("XDG_CONFIG_HOME") })
 }
 
 const TRUTH: &str = "true or false";

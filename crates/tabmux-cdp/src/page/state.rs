@@ -13,6 +13,7 @@ use super::chooser::OpenChooser;
 use super::console;
 use super::traffic;
 use crate::CdpError;
+use crate::context;
 use crate::event::read;
 use crate::protocol::{Event, inspector, page, runtime};
 
@@ -125,7 +126,9 @@ impl PageState {
     }
 
     pub(super) fn url(&self) -> String {
-        self.inner().url.clone()
+        let url = self.inner().url.clone();
+        // The mark of the context that made the page is nobody's business.
+        if context::is_cradle(&url) { context::BLANK.into() } else { url }
     }
 
     /// Where the browser says the page is.

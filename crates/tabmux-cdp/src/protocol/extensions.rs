@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Command;
+use super::{Command, Empty};
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,4 +22,15 @@ impl Command for LoadUnpacked {
 #[serde(rename_all = "camelCase")]
 pub struct LoadUnpackedReply {
     pub id: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Uninstall {
+    pub id: String,
+}
+
+impl Command for Uninstall {
+    const METHOD: &'static str = "Extensions.uninstall";
+    type Reply = Empty;
 }

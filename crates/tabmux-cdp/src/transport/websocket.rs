@@ -1,4 +1,4 @@
-//! A browser's debugging WebSocket, for browsers that somebody else started. TLS is deliberately absent: loopback only.
+//! A browser's debugging WebSocket, for browsers that somebody else started. TLS is deliberately absent.
 
 use std::future::ready;
 use std::io;
@@ -13,14 +13,35 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::{MAX_FRAME, Transport};
 use crate::{CdpError, Result};
 
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Handshake {
+    /// With this HTTP status instead.
+    Answered(u16),
+    Late,
+    Failed(String),
+}
+
 impl Transport {
     /// Waits up to `limit`: a person's everyday browser asks them first, and answers only then.
     pub async fn websocket(url: &str, limit: Duration) -> Result<Self> {
-        let disconnected = |why: String| CdpError::Disconnected(format!("no connection to {url}: {why}"));
+        Self::handshake(url, limit).await.map_err(|error| {
+            let why = match error {
+                Handshake::Answered(status) => format!("HTTP status {status}"),
+                Handshake::Late => format!("no answer within {limit:?}"),
+                Handshake::Failed(why) => why,
+            };
+            CdpError::Disconnected(format!("no connection to {url}: {why}"))
+        })
+    }
+
+    pub(crate) async fn handshake(url: &str, limit: Duration) -> std::result::Result<Self, Handshake> {
         let config = WebSocketConfig::default().max_message_size(Some(MAX_FRAME)).max_frame_size(Some(MAX_FRAME));
         let connecting = tokio::time::timeout(limit, Box::pin(connect_async_with_config(url, Some(config), true)));
-        let connected = connecting.await.map_err(|_| disconnected(format!("no answer within {limit:?}")))?;
-        let (socket, _) = connected.map_err(|error| disconnected(error.to_string()))?;
+        let (socket, _) = connecting.await.map_err(|_| Handshake::Late)?.map_err(|error| match error {
+            Error::Http(answer) => Handshake::Answered(answer.status().as_u16()),
+            other => Handshake::Failed(other.to_string()),
+        })?;
         let (sink, stream) = socket.split();
         let outgoing = sink.with(|frame: String| ready(Ok::<_, Error>(Message::text(frame)))).sink_map_err(io::Error::other);
         let incoming = stream.filter_map(|message| ready(frame(message)));

@@ -82,8 +82,8 @@ impl Windowed for CdpContext {
             return Err(closed());
         }
         let (id, spot) = match place {
-            Place::In(window) => self.windows.open_tab(window).await?,
-            Place::New(bounds) => self.windows.open_window(bounds).await?,
+            Place::In(window) => self.windows.open_tab(&self.cradle(), window).await?,
+            Place::New(bounds) => self.windows.open_window(self.cradle(), bounds).await?,
         };
         let page = self.take_in(&id).await?;
         Ok((page, spot))

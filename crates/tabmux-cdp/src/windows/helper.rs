@@ -25,6 +25,7 @@ const FILES: [(&str, &str); 3] = [
 pub(super) struct Helper {
     connection: Connection,
     session: String,
+    extension: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,15 +39,15 @@ impl Helper {
     pub(super) async fn find_or_load(connection: &Connection, place: &Path, windows: Weak<Windows>) -> Result<Arc<Self>> {
         let known = connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
         let ours = known.into_iter().find(|info| is_helper(&info.url));
-        let target_id = match ours {
-            Some(info) => info.target_id,
+        let (extension, target_id) = match ours {
+            Some(info) => (info.url.split('/').nth(2).unwrap_or_default().to_owned(), info.target_id),
             None => load(connection, place).await?,
         };
         let attach = target::AttachToTarget { target_id, flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         connection.listen(&session, Arc::new(Ears(windows)));
         connection.call_in(Some(&session), &runtime::Enable::default(), HOUSEKEEPING).await?;
-        let helper = Arc::new(Self { connection: connection.clone(), session });
+        let helper = Arc::new(Self { connection: connection.clone(), session, extension });
         tokio::time::timeout(HOUSEKEEPING, helper.loaded()).await.map_err(|_| CdpError::Late { method: "the window helper" })??;
         Ok(helper)
     }
@@ -64,9 +65,9 @@ impl Helper {
         }
     }
 
-    /// Opens a tab in this window and gives its target.
-    pub(super) async fn open_in(&self, window: WindowId) -> tabmux_driver::Result<String> {
-        self.ask(&format!("tabmux.openIn({})", window.0)).await
+    /// Opens a tab at this address in this window and gives its target.
+    pub(super) async fn open_in(&self, url: &str, window: WindowId) -> tabmux_driver::Result<String> {
+        self.ask(&format!("tabmux.openIn({}, {})", window.0, serde_json::Value::from(url))).await
     }
 
     /// Puts the tab of a target there.
@@ -77,6 +78,12 @@ impl Helper {
             Place::New(_) => "null".into(),
         };
         self.ask(&format!("tabmux.bring({target}, {place})")).await.map(|_| ())
+    }
+
+    /// Takes the extension out of the browser again.
+    pub(super) async fn leave(&self) -> Result<()> {
+        let uninstall = extensions::Uninstall { id: self.extension.clone() };
+        self.connection.call_in(None, &uninstall, HOUSEKEEPING).await.map(|_| ())
     }
 
     async fn ask(&self, call: &str) -> tabmux_driver::Result<String> {
@@ -114,7 +121,8 @@ pub(super) fn is_helper(url: &str) -> bool {
     url.strip_prefix("chrome-extension://").and_then(|rest| rest.split_once('/')).is_some_and(|(_, page)| page == PAGE)
 }
 
-async fn load(connection: &Connection, place: &Path) -> Result<String> {
+/// Gives the ids of the extension and of its page's target.
+async fn load(connection: &Connection, place: &Path) -> Result<(String, String)> {
     write(place).map_err(|error| unreadable(format!("{} cannot be written: {error}", place.display())))?;
     let unpacked = extensions::LoadUnpacked { path: place.display().to_string(), enable_in_incognito: None };
     let id = connection.call_in(None, &unpacked, HOUSEKEEPING).await?.id;
@@ -124,7 +132,8 @@ async fn load(connection: &Connection, place: &Path) -> Result<String> {
         hidden: Some(true),
         ..target::CreateTarget::default()
     };
-    Ok(connection.call_in(None, &page, HOUSEKEEPING).await?.target_id)
+    let target = connection.call_in(None, &page, HOUSEKEEPING).await?.target_id;
+    Ok((id, target))
 }
 
 fn write(place: &Path) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! The driver on real Chromium: the contract every driver keeps, and what only a real browser does.
 
+mod attach;
 mod chromium;
 mod contract;
 #[path = "../keeper/display.rs"]

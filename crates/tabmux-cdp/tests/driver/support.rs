@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::attach::{AttachError, Endpoint, Located, Profiles, locate};
 use tabmux_cdp::find::{Places, Want};
 use tabmux_cdp::keeper::KeeperHome;
 use tabmux_cdp::launch::{Launch, Mode};
@@ -11,7 +12,7 @@ use tabmux_cdp::protocol::page::CreateIsolatedWorld;
 use tabmux_cdp::protocol::runtime::Evaluate;
 use tabmux_cdp::protocol::system_info::GetProcessInfo;
 use tabmux_cdp::protocol::target::AttachToTarget;
-use tabmux_driver::Page;
+use tabmux_driver::{Browser, Page};
 
 use crate::display::Display;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,6 +92,29 @@ pub(crate) async fn full_chromium(display: Option<&Display>) -> Arc<CdpBrowser> 
     }
     let binary = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
     CdpBrowser::launch(&home, &Launch::new(binary, mode)).await.expect("the browser starts")
+}
+
+/// A browser as a person has it: it listens on a port of its own choice, and nobody here has a page in it. It ends when what
+/// is given is dropped. Also its WebSocket.
+pub(crate) async fn somebodys() -> (Arc<CdpBrowser>, Located) {
+    // Hundreds of tabs of one site in a few processes.
+    let args = ["--remote-debugging-port=0", "--process-per-site", "--renderer-process-limit=2"];
+    let binary = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
+    let (home, mut launch) = (home(), Launch::new(binary, Mode::Headless));
+    launch.args = args.map(str::to_owned).to_vec();
+    let browser = CdpBrowser::launch(&home, &launch).await.expect("the browser starts");
+    let profiles = Profiles { dirs: vec![home.profiles_dir.join(&browser.info().id).join("profile")], else_at: None };
+    let located = loop {
+        let profiles = profiles.clone();
+        let looked = tokio::task::spawn_blocking(move || locate(&Endpoint::Auto, &profiles)).await.expect("no panic");
+        match looked {
+            Ok(located) => break located,
+            // The pipe serves before the port does; each question gives it time.
+            Err(AttachError::NoneFound) => drop(browser.connection().call(None, &GetProcessInfo::default()).await.expect("it lives")),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    (browser, located)
 }
 
 fn home() -> KeeperHome {

@@ -277,6 +277,11 @@ impl Registry {
         self.dirty.insert(id);
     }
 
+    /// The session cannot go on now, but may later: its calls are told why, and nothing else changes.
+    pub fn put_off(&mut self, id: SessionId, why: &Fault) {
+        self.end_calls(id, why);
+    }
+
     /// Takes a session back that a failed call made, unless something is or waits in it already (S3.25).
     pub fn undo_unused(&mut self, id: SessionId) {
         if self.live(id).is_some_and(|(session, live)| session.tabs.is_empty() && !live.busy()) {

@@ -42,7 +42,7 @@ impl Starter {
     }
 
     pub(super) fn found(&self) -> Result<Found, Fault> {
-        self.wanted(&ContextSpec::default()).map(|wanted| Found { path: wanted.binary.path })
+        self.wanted(&ContextSpec::default()).map(|wanted| Found::Installed { path: wanted.binary.path })
     }
 
     pub(super) async fn start(&self, wanted: &Wanted) -> Result<Arc<dyn Browser>, Fault> {

@@ -8,6 +8,7 @@ use tabmux_driver::{Certificates, ContextSpec, Domains, Emulation, Isolation};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
+use crate::browser::default_isolation;
 use crate::session::{Lasting, SessionHandle};
 use crate::storage_state;
 
@@ -21,8 +22,13 @@ impl Hub {
         let profile = state.profiles.get(&caller.client).cloned().unwrap_or_default();
         let wanted = with_defaults(open, &profile.defaults)?;
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
-        let isolation = wanted.isolation.unwrap_or_default();
-        let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, ..of_flags(&profile.defaults)? };
+        let flags = of_flags(&profile.defaults)?;
+        let endpoint = flags.endpoint.clone().or_else(|| self.settings.attach.endpoint.clone());
+        // What it is to begin with needs a world of its own.
+        let apart = flags.state.is_some() || wanted.proxy.is_some();
+        let usual = || if apart { Isolation::Context } else { default_isolation(endpoint.as_deref()) };
+        let isolation = wanted.isolation.unwrap_or_else(usual);
+        let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, endpoint, ..flags };
         own_world(&spec)?;
         within_policy(&spec, &self.settings.chromium.domains)?;
         self.browsers.check(&spec)?;
@@ -94,8 +100,8 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
                     Fault::new(Code::BadArgument, format!("--isolation {value} is none there is."), "Use context, window, tab or browser.")
                 })?);
             }
-            // How its world is made, not which session it is: `of_flags`.
-            "viewportSize" | "ignoreHttpsErrors" | "storageState" => {}
+            // Where and how its world is made, not which session it is: `of_flags`.
+            "viewportSize" | "ignoreHttpsErrors" | "storageState" | "cdpEndpoint" => {}
             "from" => open.from = open.from.or_else(|| value.as_str().map(str::to_owned)),
             other => {
                 let message = format!("This version cannot do what the flag for '{other}' of this `tabmux mcp` asks for.");
@@ -127,12 +133,20 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
         Fault::new(Code::BadArgument, format!("The storage state of this `tabmux mcp` cannot be used: {why}."), "Correct the file.")
     })?;
     let emulation = Emulation { viewport: viewport.transpose()?, ..Emulation::default() };
-    Ok(ContextSpec { emulation, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
+    let endpoint = defaults.get("cdpEndpoint").and_then(Value::as_str).map(str::to_owned);
+    Ok(ContextSpec { endpoint, emulation, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
 }
 
-/// A proxy would resolve hosts for the browser, which is what keeps it to the allowed ones.
+/// A proxy would resolve hosts for the browser, which is what keeps it to the allowed ones; and only one that we start is kept so.
 fn within_policy(spec: &ContextSpec, domains: &Domains) -> Result<(), Fault> {
-    if domains.is_open() || spec.proxy.is_none() {
+    if domains.is_open() {
+        return Ok(());
+    }
+    if spec.endpoint.is_some() {
+        let message = "In a browser that somebody else started, policy.allow_domains and policy.deny_domains could not be kept.";
+        return Err(Fault::new(Code::PolicyDenied, message, "Leave --attach or --cdp-endpoint out, or the domain rules."));
+    }
+    if spec.proxy.is_none() {
         return Ok(());
     }
     let message = "With a proxy, policy.allow_domains and policy.deny_domains could not be kept.";

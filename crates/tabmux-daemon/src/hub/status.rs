@@ -20,6 +20,7 @@ impl Hub {
             "uptime_s": self.clock.uptime().as_secs(),
             "socket": self.settings.paths.socket,
             "supervised": self.settings.supervised,
+            "attach": self.settings.attach.endpoint,
             "extension": {"connected": false},
             "browsers": self.browsers.running(),
             "sessions": {"active": counts.sessions - counts.orphaned, "orphaned": counts.orphaned, "clones": counts.clones},

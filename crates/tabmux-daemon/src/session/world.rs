@@ -19,7 +19,7 @@ use super::pages::CallPages;
 use super::{Job, Lasting, Work};
 use crate::hub::Hub;
 
-/// How long making a context may take; it outlives the call that asked for it.
+/// How long making a context, or finding one again, may take; it outlives the call that asked for it.
 const OPENING: Duration = Duration::from_secs(60);
 
 /// How long until a context that did not close is tried again: at first, and at most.
@@ -128,6 +128,16 @@ impl World {
                 self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
                 Err(fault)
             }
+            // Its pages are there, behind a question that the browser asks its user.
+            Err(fault) if former && fault.code == Code::PausedByHuman => {
+                self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
+                Err(fault)
+            }
+            // It lost a browser of its user's, who has not started it again: the name is kept until they do.
+            Err(fault) if !former && self.spec().endpoint.is_some() && self.had_tabs() => {
+                self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+                Err(fault)
+            }
             Err(fault) => {
                 tracing::warn!(session = %self.id, %fault, "the session could not be opened");
                 self.hub.decide_now(|registry, now| {
@@ -138,6 +148,10 @@ impl World {
                 Err(fault)
             }
         }
+    }
+
+    fn had_tabs(&self) -> bool {
+        self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.next_tab > 1))
     }
 
     /// On a task of its own, so that a panic in a driver ends this session only. A session that is closed meanwhile
@@ -191,14 +205,18 @@ impl World {
         Ok((browser, context))
     }
 
-    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
-        let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
+    fn tabs_on_record(&self) -> Vec<(TabId, PageRecord)> {
+        self.hub.look(|registry| {
             let tabs = registry.session(self.id).map(|session| &session.tabs);
             let record = |(id, tab): (&TabId, &tabmux_core::Tab)| {
                 (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone(), memento: tab.memento.clone() })
             };
             tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
-        });
+        })
+    }
+
+    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
+        let tabs = self.tabs_on_record();
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
         let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
         for (tab, record) in tabs {
@@ -254,6 +272,10 @@ impl World {
         *context = None;
         locked(&self.pages).clear();
         locked(&self.news).clear();
+        if self.spec().endpoint.is_some() {
+            // Perhaps only the connection broke, and the pages are still there: the next call looks for them, and says if not.
+            return self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
+        }
         *locked(&self.loss) = Some(fault.clone());
         self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
     }
@@ -429,16 +451,20 @@ impl World {
         }
     }
 
-    /// A context that cannot be found is gone.
+    /// A context that cannot be found is gone, unless its browser asks its user first. Its pages are found with it, since some
+    /// contexts are nothing but their pages.
     async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
-        let spec = self.spec();
-        let found = bounded(self.hub.browsers.find(&spec, handle, &[])).await?;
-        Ok(found.ok().map(|(_, adopted)| adopted.context))
+        let pages: Vec<PageRecord> = self.tabs_on_record().into_iter().map(|(_, record)| record).collect();
+        match bounded(OPENING, self.hub.browsers.find(&self.spec(), handle, &pages)).await? {
+            Ok((_, adopted)) => Ok(Some(adopted.context)),
+            Err(fault) if matches!(fault.code, Code::PausedByHuman | Code::Timeout) => Err(fault.message),
+            Err(_) => Ok(None),
+        }
     }
 }
 
 async fn close_context(context: &dyn Context) -> Result<(), String> {
-    match bounded(context.close()).await? {
+    match bounded(HOUSEKEEPING, context.close()).await? {
         // The browser took it along.
         Ok(()) | Err(DriverError::BrowserGone(_)) => Ok(()),
         Err(error) => Err(error.to_string()),
@@ -446,8 +472,8 @@ async fn close_context(context: &dyn Context) -> Result<(), String> {
 }
 
 /// What a driver answers, unless it hangs or panics.
-async fn bounded<T>(asked: impl Future<Output = T>) -> Result<T, String> {
-    match tokio::time::timeout(HOUSEKEEPING, AssertUnwindSafe(asked).catch_unwind()).await {
+async fn bounded<T>(limit: Duration, asked: impl Future<Output = T>) -> Result<T, String> {
+    match tokio::time::timeout(limit, AssertUnwindSafe(asked).catch_unwind()).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) => Err("the driver panicked".to_owned()),
         Err(_) => Err("it took too long".to_owned()),

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use tabmux_daemon::http::ListenError;
-use tabmux_daemon::rundir;
+use tabmux_daemon::{Found, rundir};
 use tabmux_wire::control::Ask;
 
 use super::Done;
@@ -119,9 +119,13 @@ fn http(config: &Config, status: Option<&Value>) -> Check {
 fn browser(config: &Config) -> Check {
     let finding = match tabmux_daemon::find_browser(&config.settings) {
         Ok(None) => Ok("the built-in fake one, for tests".into()),
-        Ok(Some(found)) => {
+        Ok(Some(Found::Installed { path })) => {
             let how = if config.settings.chromium.headless { "headless" } else { "with windows" };
-            Ok(format!("{}, {how}", found.path.display()))
+            Ok(format!("{}, {how}", path.display()))
+        }
+        Ok(Some(Found::Running { endpoint, asks_its_user: false })) => Ok(format!("{endpoint} runs and can be attached to")),
+        Ok(Some(Found::Running { endpoint, asks_its_user: true })) => {
+            Ok(format!("{endpoint} runs; it asks its user once, who must click Allow"))
         }
         Err(fault) => Err(Problem { message: fault.message, cure: fault.hint }),
     };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tabmux_core::Code;
+use tabmux_daemon::Found;
 use tabmux_daemon::rundir::{self, LockError};
 use tabmux_wire::control::Ask;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -151,12 +152,26 @@ impl Supervisor {
         }
         let config = Arc::clone(&self.config);
         let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;
+        self.check_attached(&status)?;
         output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
         if let Some(why) = status["listen_error"].as_str() {
             output::note(&format!("Without the HTTP door: {why}"));
         }
         output::note("tabmux is up. Ctrl-C stops it.");
         Ok(())
+    }
+
+    /// A daemon that already runs is not moved to another browser under its sessions.
+    fn check_attached(&self, status: &Value) -> Outcome {
+        let (wanted, is) = (self.config.settings.attach.endpoint.as_deref(), status["attach"].as_str());
+        if wanted.is_none() || wanted == is {
+            return Ok(());
+        }
+        let message = format!(
+            "A daemon already runs, and it is {}.",
+            is.map_or("not attached to a browser".into(), |is| format!("attached to {is}"))
+        );
+        Err(Failure::unavailable(Code::Capacity, message, "Run `tabmux stop` first, or use a private daemon: `tabmux -L NAME up`."))
     }
 
     /// `false` when told to stop meanwhile.
@@ -235,7 +250,9 @@ fn http_of(status: &Value) -> Option<String> {
 fn note_browser(config: &Config) {
     let browser = match tabmux_daemon::find_browser(&config.settings) {
         Ok(None) => "the built-in fake one, for tests.".to_owned(),
-        Ok(Some(found)) => format!("{}.", found.path.display()),
+        Ok(Some(Found::Installed { path })) => format!("{}.", path.display()),
+        Ok(Some(Found::Running { endpoint, asks_its_user: false })) => format!("{endpoint}, attached to."),
+        Ok(Some(Found::Running { endpoint, asks_its_user: true })) => format!("{endpoint}, attached to. Click Allow when it asks."),
         Err(fault) => format!("none. {} {}", fault.message, fault.hint),
     };
     output::note(&format!("Browser: {browser}"));

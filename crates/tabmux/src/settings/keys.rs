@@ -12,7 +12,7 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 24] = [
+pub(super) const KEYS: [Key; 25] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
     key("session.on_lost", None),
@@ -35,6 +35,7 @@ pub(super) const KEYS: [Key; 24] = [
     key("window.devtools_pages", None),
     key("policy.allow_domains", Some("TABMUX_ALLOW_DOMAINS")),
     key("policy.deny_domains", Some("TABMUX_DENY_DOMAINS")),
+    key("attach", Some("TABMUX_ATTACH")),
     key("log", Some("TABMUX_LOG")),
     // Mounts the MCP conformance fixtures. Tests only, and so without a variable and without a word in the manual.
     key("test.conformance_fixtures", None),

@@ -6,6 +6,7 @@
 pub mod http;
 pub mod lab;
 pub mod mcp;
+pub mod person;
 pub mod process;
 pub mod site;
 pub mod socket;
@@ -14,6 +15,7 @@ pub mod wait;
 pub use http::Http;
 pub use lab::{Lab, Printed};
 pub use mcp::{Mcp, Reply};
+pub use person::{Gate, Person, Said, Shown};
 pub use socket::Door;
 pub use wait::until;
 

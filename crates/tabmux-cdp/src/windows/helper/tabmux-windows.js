@@ -7,12 +7,12 @@ const tabOf = async (id) => (await targets((target) => target.id === id))?.tabId
 const windowAt = async (id) => chrome.windows.get(id).catch(() => null);
 
 globalThis.tabmux = {
-  async openIn(windowId) {
+  async openIn(windowId, url) {
     const window = await windowAt(windowId);
     if (!window) return { refused: "gone" };
     // In any other kind of window Chrome opens the tab elsewhere.
     if (window.type !== "normal") return { refused: "full" };
-    const tab = await chrome.tabs.create({ windowId, active: false, url: "about:blank" });
+    const tab = await chrome.tabs.create({ windowId, active: false, url });
     return { target: await targetOf(tab.id) };
   },
   async bring(target, windowId) {

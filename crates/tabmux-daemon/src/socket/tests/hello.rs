@@ -210,7 +210,7 @@ async fn what_a_shim_asks_for_holds_for_navigate_too() {
         (json!({"isolation": "window"}), "window"),
         (json!({"isolation": "zz"}), "bad_argument"),
         (json!({"from": "work"}), "unsupported"),
-        (json!({"cdpEndpoint": "ws://x"}), "unsupported"),
+        (json!({"cdpEndpoint": "nowhere"}), "bad_argument"),
     ] {
         let mut peer = street.greeted(json!({"role": "mcp", "program": "x", "pid": 1, "defaults": defaults})).await;
         let client = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});

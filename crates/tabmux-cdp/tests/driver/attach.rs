@@ -1,0 +1,214 @@
+//! The driver in a browser that somebody else started, over its WebSocket: the same contract, and nothing of theirs touched.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::attach::{AttachError, Consent, Located};
+use tabmux_cdp::protocol::target;
+use tabmux_driver::{Browser, ContextSpec, DriverError, Isolation, PageRecord};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::support;
+
+/// What browsers of other people stay open for: the whole test, and no longer.
+static THEIRS: Mutex<Vec<Arc<CdpBrowser>>> = Mutex::new(Vec::new());
+
+async fn start() -> (Arc<dyn Browser>, String) {
+    let (theirs, located) = support::somebodys().await;
+    THEIRS.lock().expect("nothing panics under this lock").push(theirs);
+    (attach(&located).await, support::site(|path| format!("<p>The page at {path}.")).await)
+}
+
+async fn attach(located: &Located) -> Arc<CdpBrowser> {
+    CdpBrowser::attach(located).await.expect("it lets us in")
+}
+
+mod contract {
+    tabmux_driver::contract_tests!(super::start().await);
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("a browser answers in time")
+}
+
+/// Opens tabs of the person's own, at the site.
+async fn open_tabs(theirs: &CdpBrowser, site: &str, count: usize) -> Vec<String> {
+    let mut tabs = Vec::new();
+    for number in 0..count {
+        let create = target::CreateTarget { url: format!("{site}/theirs?title=t{number}"), ..target::CreateTarget::default() };
+        tabs.push(soon(theirs.connection().call(None, &create)).await.expect("a tab opens").target_id);
+    }
+    soon(async {
+        let loaded = |known: target::GetTargetsReply| known.target_infos.iter().filter(|info| info.title.starts_with('t')).count();
+        while loaded(theirs.connection().call(None, &target::GetTargets::default()).await.expect("it answers")) < count {}
+    })
+    .await;
+    tabs
+}
+
+/// How many commands a small session takes, by kind of isolation.
+async fn work(browser: &Arc<CdpBrowser>, isolation: Isolation) -> u64 {
+    let before = browser.connection().counts().calls;
+    let spec = ContextSpec { isolation, ..ContextSpec::default() };
+    let context = soon(browser.open_context(&spec)).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    let calls = browser.connection().counts();
+    assert_eq!(soon(page.evaluate("6 * 7")).await, Ok(json!(42)));
+    let now = browser.connection().counts();
+    assert_eq!((now.calls - calls.calls, now.events - calls.events), (1, 0), "evaluate is one command, and nobody else is heard");
+    soon(context.close()).await.expect("it closes");
+    browser.connection().counts().calls - before
+}
+
+/// Issue 3: 300 foreign tabs cost nothing but the browser's one list of them.
+#[tokio::test]
+async fn three_hundred_foreign_tabs_cost_one_line_each_at_the_start_and_nothing_later() {
+    let (theirs, located) = support::somebodys().await;
+    let site = support::site(|_| "theirs".into()).await;
+    let alone = attach(&located).await;
+    assert_eq!((alone.connection().counts().calls, alone.connection().counts().events), (1, 0));
+    let spent_alone = [work(&alone, Isolation::Context).await, work(&alone, Isolation::Tab).await];
+    soon(alone.end()).await.expect("it is let go");
+    let tabs = open_tabs(&theirs, &site, 300).await;
+    let crowded = attach(&located).await;
+    let tap = crowded.connection().tap(1000);
+    assert_eq!((crowded.connection().counts().calls, crowded.connection().counts().events), (1, 300));
+    assert_eq!([work(&crowded, Isolation::Context).await, work(&crowded, Isolation::Tab).await], spent_alone);
+    assert_eq!(tap.dropped(), 0);
+    for sent in tap.sent() {
+        assert!(!tabs.iter().any(|tab| sent.frame.contains(tab.as_str())), "{sent:?}");
+        let forbidden = ["Page.bringToFront", "Target.activateTarget", "Target.setAutoAttach"];
+        assert!(!forbidden.contains(&sent.method), "{sent:?}");
+        assert!(sent.method != "Target.createTarget" || sent.frame.contains("\"background\":true"), "{sent:?}");
+    }
+}
+
+/// S4.6: closing, letting go and cleaning up end what is ours; the person's tabs, and what another program made, stay.
+#[tokio::test]
+async fn nothing_that_is_not_ours_is_ever_closed() {
+    let (theirs, located) = support::somebodys().await;
+    let site = support::site(|_| "theirs".into()).await;
+    open_tabs(&theirs, &site, 2).await;
+    let another = soon(theirs.open_context(&ContextSpec::default())).await.expect("another program's context");
+    let foreign = soon(another.open_page()).await.expect("its page");
+    let browser = attach(&located).await;
+    let before = targets(&theirs).await;
+    let mut ours = Vec::new();
+    for isolation in [Isolation::Context, Isolation::Tab, Isolation::Window] {
+        let spec = ContextSpec { isolation, ..ContextSpec::default() };
+        let context = soon(browser.open_context(&spec)).await.expect("it opens");
+        soon(context.open_page()).await.expect("a page opens");
+        soon(context.close()).await.expect("it closes");
+        let context = soon(browser.open_context(&spec)).await.expect("it opens");
+        soon(context.open_page()).await.expect("a page opens");
+        ours.push(context);
+    }
+    soon(browser.keep_only(&[])).await.expect("what is ours closes");
+    let left = soon(async {
+        loop {
+            let left = targets(&theirs).await;
+            if left.len() <= before.len() {
+                break left;
+            }
+        }
+    })
+    .await;
+    assert_eq!(left, before);
+    soon(browser.end()).await.expect("it is let go");
+    assert_eq!(targets(&theirs).await, before);
+    assert_eq!(soon(foreign.evaluate("1")).await, Ok(json!(1)));
+    let spec = ContextSpec { isolation: Isolation::Browser, ..ContextSpec::default() };
+    let again = attach(&located).await;
+    assert!(matches!(soon(again.open_context(&spec)).await.map(|_| ()), Err(DriverError::Unsupported(_))));
+}
+
+async fn targets(browser: &CdpBrowser) -> Vec<String> {
+    let known = soon(browser.connection().call(None, &target::GetTargets::default())).await.expect("it answers").target_infos;
+    let mut pages: Vec<String> = known.into_iter().filter(|info| info.kind == "page").map(|info| info.target_id).collect();
+    pages.sort();
+    pages
+}
+
+/// A daemon that died leaves its contexts and tabs in the browser; the next one finds exactly them.
+#[tokio::test]
+async fn the_next_connection_finds_contexts_and_tabs_again() {
+    let (_theirs, located) = support::somebodys().await;
+    let mut kept = Vec::new();
+    let first = attach(&located).await;
+    for isolation in [Isolation::Context, Isolation::Tab, Isolation::Window] {
+        let spec = ContextSpec { isolation, ..ContextSpec::default() };
+        let context = soon(first.open_context(&spec)).await.expect("it opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        soon(page.evaluate("window.kept = 'yes'")).await.expect("it runs");
+        kept.push((context.handle().clone(), PageRecord::of(&*page)));
+    }
+    first.connection().close("the daemon is killed");
+    let second = attach(&located).await;
+    assert_eq!(second.info().id, first.info().id);
+    for (context, record) in kept {
+        let adopted = soon(second.adopt_context(&context, &ContextSpec::default(), std::slice::from_ref(&record))).await.expect("it lives");
+        let (_, page) = adopted.pages.first().expect("its page lives");
+        assert_eq!(soon(page.evaluate("window.kept")).await, Ok(json!("yes")));
+        soon(adopted.context.close()).await.expect("it closes");
+    }
+    assert_eq!(soon(async { targets(&second).await }).await, Vec::<String>::new());
+}
+
+/// A page that was made and not yet on record when the daemon died is closed by the next one; a blank tab of the person's is not.
+#[tokio::test]
+async fn what_was_half_made_is_closed_and_a_blank_tab_of_the_persons_is_not() {
+    let (theirs, located) = support::somebodys().await;
+    let blank = target::CreateTarget { url: "about:blank".into(), ..target::CreateTarget::default() };
+    let blank = soon(theirs.connection().call(None, &blank)).await.expect("a tab opens").target_id;
+    let first = attach(&located).await;
+    let mut handles = Vec::new();
+    for isolation in [Isolation::Tab, Isolation::Window] {
+        let spec = ContextSpec { isolation, ..ContextSpec::default() };
+        let context = soon(first.open_context(&spec)).await.expect("it opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        assert_eq!(page.url(), "about:blank");
+        handles.push(context.handle().clone());
+    }
+    assert_eq!(targets(&theirs).await.len(), 3);
+    first.connection().close("the daemon is killed");
+    let second = attach(&located).await;
+    for handle in handles {
+        assert!(soon(second.adopt_context(&handle, &ContextSpec::default(), &[])).await.expect("it lives").pages.is_empty());
+    }
+    let left = soon(async {
+        loop {
+            let left = targets(&theirs).await;
+            if left.len() == 1 {
+                break left;
+            }
+        }
+    });
+    assert_eq!(left.await, [blank]);
+}
+
+/// Somebody in place of an everyday browser: takes the connection and answers it as told, after a while.
+async fn doorman(answer: &'static str) -> Located {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("ws://{}/devtools/browser/x", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            drop(stream.read(&mut request).await);
+            drop(stream.write_all(answer.as_bytes()).await);
+        }
+    });
+    Located { url, consent: Consent::Asked }
+}
+
+#[tokio::test]
+async fn a_person_who_clicks_cancel_and_a_browser_that_was_replaced_are_told_apart() {
+    let cancelled = doorman("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
+    let error = soon(CdpBrowser::attach(&cancelled)).await.expect_err("they said no");
+    assert!(matches!(error, AttachError::Refused { .. }) && error.hint().contains("Allow"), "{error:?}");
+    let replaced = doorman("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
+    let error = soon(CdpBrowser::attach(&replaced)).await.expect_err("it is gone");
+    assert!(matches!(error, AttachError::Gone { .. }), "{error:?}");
+}
