@@ -35,13 +35,15 @@ impl Row {
         if self.promised { "apart" } else { "shared" }
     }
 
+    /// In one line, whatever a page or a tool said.
     fn finding(&self) -> String {
-        match &self.judgement {
+        let found = match &self.judgement {
             Ok(Seen::Apart) => "kept apart".into(),
             Ok(Seen::Shared(how)) if self.promised => format!("LEAKS: {how}"),
             Ok(Seen::Shared(how)) => format!("shared: {how}"),
             Err(NotJudged(why)) => format!("not judged: {why}"),
-        }
+        };
+        found.replace(['\n', '\t'], " ")
     }
 
     fn colour(&self) -> &'static str {
@@ -150,7 +152,7 @@ mod tests {
     }
 
     fn seen() -> Judgement {
-        Ok(Seen::Shared("it was there".into()))
+        Ok(Seen::Shared("it was\nthere".into()))
     }
 
     #[test]

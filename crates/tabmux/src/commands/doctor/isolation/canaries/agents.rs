@@ -105,15 +105,16 @@ fn reached(looker: &mut Agent, index: usize, tab: &str) -> Option<String> {
 
 pub(super) const NEWS: Canary = Canary { name: "news", kept: Kept::BySession, probe: news };
 
-/// A download, a popup and then an alert, while no call runs: its owner is told with the next reply, nobody else.
+/// A popup, a download and then an alert, while no call runs: its owner is told with the next reply, nobody else.
 fn news(scene: &mut Scene<'_>) -> Judgement {
     unasked(scene.looker)?;
+    // The popup first: it needs the gesture that comes with the call, and uses it up.
     let happen = "setTimeout(() => {
+        open(`/popup/${mark}`);
         const link = document.createElement('a');
         link.href = `/download/${mark}`;
         document.body.append(link);
-        link.click();
-        setTimeout(() => { open(`/popup/${mark}`); setTimeout(() => alert(mark), 200) }, 50);
+        setTimeout(() => { link.click(); setTimeout(() => alert(mark), 200) }, 50);
     }, 0)";
     scene.planter_runs(happen)?;
     if !scene.site.is_visited(&format!("/popup/{}", scene.mark)) {

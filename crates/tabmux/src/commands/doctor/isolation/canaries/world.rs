@@ -33,7 +33,7 @@ fn emulation(scene: &mut Scene<'_>) -> Judgement {
 
 pub(super) const CLIPBOARD: Canary = Canary { name: "clipboard", kept: Kept::BySession, probe: clipboard };
 
-/// With every permission, so that only the clipboard itself can keep them apart.
+/// With every permission that can be had, so that only the clipboard itself can keep them apart.
 fn clipboard(scene: &mut Scene<'_>) -> Judgement {
     let allowed = json!({"set": {"permissions": {"clipboard-read": "grant", "clipboard-write": "grant"}}});
     for agent in [&mut *scene.planter, &mut *scene.looker] {
@@ -50,7 +50,8 @@ fn clipboard(scene: &mut Scene<'_>) -> Judgement {
     if own? != Value::String(scene.mark.clone()) {
         return Err(NotJudged("its owner cannot paste what it copied".into()));
     }
-    Ok(Seen::when(seen? == Value::String(scene.mark.clone()), "it pastes what the other copied"))
+    // Where its owner may paste it and the other may not, that keeps it too.
+    Ok(Seen::when(seen == Ok(Value::String(scene.mark.clone())), "it pastes what the other copied"))
 }
 
 pub(super) const DOWNLOADS: Canary = Canary { name: "downloads", kept: Kept::BySession, probe: downloads };
