@@ -21,6 +21,10 @@ pub(crate) enum Name {
     EmptyExit,
     /// kill -9 with 50 clients attached, 20 rounds
     Kills,
+    /// docs/kills.md in full: every combination of kills with every state of the page
+    KillTable,
+    /// 50 kills of anything at any time while agents work, with real Chromium
+    RandomKills,
     /// A million random steps of the registry
     Histories,
 }
@@ -52,6 +56,8 @@ fn plan(name: Name) -> Plan {
             "after_a_kill_every_clients_next_call_works",
             &[("TABMUX_SOAK_ROUNDS", "20"), ("TABMUX_SOAK_CLIENTS", "50")],
         ),
+        Name::KillTable => ("tabmux", &["--test", "deaths"], "what_is_left_after_any_death", &[("TABMUX_SOAK_STATES", "3")]),
+        Name::RandomKills => ("tabmux", &["--test", "deaths"], "random_kills_make", &[("TABMUX_SOAK_KILLS", "50")]),
         Name::Histories => ("tabmux-core", &["--test", "histories"], "", &[("TABMUX_HISTORY_STEPS", "1000000")]),
     }
 }

@@ -176,6 +176,9 @@ impl Browsers {
         });
         futures::future::join_all(ending).await;
         self.attached.let_go().await;
+        if let Source::Chromium(starter) = &self.source {
+            starter.sweep_all().await;
+        }
     }
 
     /// Attaches to what sessions of a former daemon have pages in, and to what `up` was told to: an everyday browser then
@@ -268,6 +271,14 @@ pub fn find_browser(settings: &Settings) -> Result<Option<Found>, Fault> {
     match &settings.browser {
         BrowserChoice::Fake => Ok(None),
         BrowserChoice::Named(path) => Starter::new(path.clone(), settings.chromium.clone()).found().map(Some),
+    }
+}
+
+/// Whether a daemon that is gone left browsers behind, or what was theirs on disk.
+pub fn browsers_are_left(settings: &Settings) -> bool {
+    match &settings.browser {
+        BrowserChoice::Fake => false,
+        BrowserChoice::Named(path) => Starter::new(path.clone(), settings.chromium.clone()).has_leavings(),
     }
 }
 

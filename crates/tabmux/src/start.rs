@@ -18,7 +18,7 @@ use tabmux_wire::{MAX_FRAME_BYTES, VERSION};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::{Config, Places};
 use knock::{Refusal, knock};
-use launch::{Launcher, Parent, reap};
+use launch::{Launcher, Parent, Stillborn, reap};
 pub(crate) use launch::{ReadyReport, Report, own_program};
 
 /// For the whole dance and the welcome: a daemon that was stopped for 20 s must still be waited for.
@@ -141,7 +141,8 @@ impl Starter {
                 Ok(child) => Some(child),
                 // Somebody else's daemon may have been faster; then ours was rightly refused.
                 Err(_) if rundir::lock_state(&self.places.paths.lock)? == LockState::Held => None,
-                Err(failure) => return Err(failure),
+                Err(Stillborn::Killed(_)) if launches < MAX_LAUNCHES => None,
+                Err(Stillborn::Killed(failure) | Stillborn::Refused(failure)) => return Err(failure),
             }
         }
     }

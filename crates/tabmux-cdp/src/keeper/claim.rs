@@ -44,6 +44,8 @@ const BROWSER_WITHIN: Duration = Duration::from_secs(30);
 /// A dying daemon's connection closes a little after its lock.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
+/// One start of Chromium in a few thousand ends in a crash of its own making; it has done nothing by then.
+const MAX_ATTEMPTS: u32 = 3;
 const END_WITHIN: Duration = Duration::from_secs(5);
 const KILL_WITHIN: Duration = Duration::from_secs(2);
 
@@ -62,15 +64,26 @@ pub async fn launch(home: &KeeperHome, launch: &Launch) -> Result<Kept, LaunchEr
     }
     let (runtime_dir, profiles_dir) = (absolute(&home.runtime_dir)?, absolute(&home.profiles_dir)?);
     let order = Order::Launch { launch, runtime_dir, profiles_dir, grace_ms: grace_ms(home) };
-    let mut claim = Claim::taken(start_keeper(home, &order, None).await?).await?;
-    let pipe = claim.handles.pipe().map_err(LaunchError::system("The pipe cannot be shared"))?;
-    if let Err(error) = claim.first_answer(&pipe).await {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut claim = match Claim::of_new_keeper(home, &order, None).await {
+            Err(LaunchError::KeeperGone(_)) if attempts < MAX_ATTEMPTS => continue,
+            claim => claim?,
+        };
+        let pipe = claim.handles.pipe().map_err(LaunchError::system("The pipe cannot be shared"))?;
+        let Err(error) = claim.first_answer(&pipe).await else {
+            claim.settle()?;
+            return Ok(Kept { pipe, claim });
+        };
+        let crashed = claim.has_crashed();
         // The error is the news; that the rest ends too is the keeper's care.
         let _ = claim.end().await;
-        return Err(error);
+        if !crashed || attempts == MAX_ATTEMPTS {
+            return Err(error);
+        }
+        tracing::warn!(%error, "the browser crashed while it started and is started again");
     }
-    claim.settle()?;
-    Ok(Kept { pipe, claim })
 }
 
 /// Takes over a browser that nobody holds.
@@ -95,11 +108,15 @@ pub async fn claim(socket: &Path) -> Result<Kept, LaunchError> {
 }
 
 impl Claim {
+    async fn of_new_keeper(home: &KeeperHome, order: &Order, handles: Option<&Handles>) -> Result<Self, LaunchError> {
+        Self::taken(start_keeper(home, order, handles).await?).await
+    }
+
     /// Reads the keeper's answer to a claim.
     async fn taken(mut line: Line) -> Result<Self, LaunchError> {
         let gone = |why: &str| LaunchError::KeeperGone(why.to_owned());
         let word = timeout(KEEPER_WITHIN, line.word()).await.map_err(|_| gone("it does not answer"))?;
-        match word.map_err(LaunchError::system("The keeper cannot be understood"))? {
+        match word.map_err(hung_up("The keeper cannot be understood"))? {
             Some(Word::Yours(about)) => {
                 let handles = line.inbox.handles().map_err(LaunchError::system("The keeper kept the pipe"))?;
                 Ok(Self { about: *about, handles, line, ended: None })
@@ -123,10 +140,19 @@ impl Claim {
         self.ended.insert(end).clone()
     }
 
+    /// Whether a signal ended the browser, or something its keeper, rather than the browser itself.
+    fn has_crashed(&self) -> bool {
+        match &self.ended {
+            Some(End::BrowserExited { exit, .. }) => exit.signal.is_some(),
+            Some(End::KeeperGone) => true,
+            None => false,
+        }
+    }
+
     /// Gives the browser to a new keeper, after the old one died. The pipe stays in use meanwhile.
     pub async fn replace_keeper(&mut self, home: &KeeperHome) -> Result<(), LaunchError> {
         let order = Order::Adopt { about: self.about.clone(), grace_ms: grace_ms(home) };
-        let adopted = Self::taken(start_keeper(home, &order, Some(&self.handles)).await?).await?;
+        let adopted = Self::of_new_keeper(home, &order, Some(&self.handles)).await?;
         adopted.settle()?;
         *self = adopted;
         Ok(())
@@ -231,7 +257,7 @@ async fn start_keeper(home: &KeeperHome, order: &Order, handles: Option<&Handles
     // Dropping the child leaves it running, and tokio reaps it when it ends.
     drop(command.spawn().map_err(&system)?);
     drop(command);
-    handover::send(ours.as_fd(), order, handles).map_err(&system)?;
+    handover::send(ours.as_fd(), order, handles).map_err(hung_up("The keeper cannot be told what to do"))?;
     ours.set_nonblocking(true).map_err(&system)?;
     Ok(Line { stream: UnixStream::from_std(ours).map_err(&system)?, inbox: Inbox::default() })
 }
@@ -248,6 +274,14 @@ async fn ask(pipe: &Pipe) -> io::Result<()> {
             count if chunk[..count].ends_with(&[0]) => return Ok(()),
             _ => {}
         }
+    }
+}
+
+/// A keeper that was killed is gone; anything else is a fault of ours or of the system.
+fn hung_up(doing: &'static str) -> impl Fn(io::Error) -> LaunchError {
+    move |error| match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LaunchError::KeeperGone(error.to_string()),
+        _ => LaunchError::system(doing)(error),
     }
 }
 

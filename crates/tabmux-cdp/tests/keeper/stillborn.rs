@@ -18,6 +18,18 @@ async fn a_browser_that_dies_at_once_is_quoted() {
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
+#[tokio::test]
+async fn a_browser_that_crashes_while_it_starts_is_started_again_a_few_times() {
+    let stage = Stage::new(GRACE);
+    let mark = stage.path("crashed-before");
+    let mark = mark.display();
+    let script = format!("if mkdir {mark} 2>/dev/null; then kill -SEGV $$; sleep 1; fi; ANSWER; exec sleep 1000");
+    launch(&stage.home, &stage.script(&script)).await.unwrap().claim.end().await.unwrap();
+    let refused = launch(&stage.home, &stage.script("kill -SEGV $$; sleep 1")).await.unwrap_err();
+    assert!(matches!(&refused, LaunchError::Died { status, .. } if status == "signal 11"), "{refused:?}");
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
 /// Chromium looks for itself, after we did.
 #[tokio::test]
 async fn exit_code_21_names_the_process_that_took_the_profile_meanwhile() {

@@ -14,6 +14,7 @@ use tabmux_driver::{Browser, ContextSpec, Isolation};
 use super::{Found, Wanted};
 use crate::settings::Chromium;
 
+const LAST_SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500)];
 const SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(10)];
 
 #[derive(Debug)]
@@ -81,6 +82,24 @@ impl Starter {
         }
         tokio::spawn(sweep(home));
         found
+    }
+
+    /// Whether keepers or what they keep are on disk.
+    pub(super) fn has_leavings(&self) -> bool {
+        let profiles = std::fs::read_dir(&self.settings.profiles_dir).is_ok_and(|mut entries| entries.next().is_some());
+        profiles || !keeper::keepers(&self.settings.runtime_dir).is_empty()
+    }
+
+    /// At the end of the daemon: what is dead or just dying leaves nothing.
+    pub(super) async fn sweep_all(&self) {
+        let home = self.home();
+        for pause in LAST_SWEEPS {
+            tokio::time::sleep(pause).await;
+            keeper::sweep(&home.runtime_dir, &home.profiles_dir);
+            if !self.has_leavings() {
+                return;
+            }
+        }
     }
 
     fn home(&self) -> KeeperHome {

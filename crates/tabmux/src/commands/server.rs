@@ -60,25 +60,30 @@ fn described(status: &Value) -> String {
 /// Ends the daemon and returns when it is really gone.
 pub(super) fn stop(config: &Config, form: Form) -> Outcome {
     let lock = &config.settings.paths.lock;
-    let stopped = match Control::find(config)? {
-        Some(mut control) => {
-            let pid = control.welcome.pid;
-            control.ask(&Ask::Stop)?;
-            drop(control);
-            await_gone(config, pid)?;
-            true
-        }
-        // It may hold its lock for a moment after it stopped listening.
-        None if rundir::lock_state(lock)? == LockState::Held => {
-            rundir::await_free(lock, GONE_WITHIN).map_err(|_| still_there(config))?;
-            true
-        }
-        None => false,
+    let found = Control::find(config)?;
+    // It may hold its lock for a moment after it stopped listening.
+    let leaving = found.is_none() && rundir::lock_state(lock)? == LockState::Held;
+    if leaving {
+        rundir::await_free(lock, GONE_WITHIN).map_err(|_| still_there(config))?;
+    }
+    let stopped = match found {
+        Some(control) => end(config, control)?,
+        // A killed daemon's browsers live on for the grace time. Its successor ends them, as every daemon does at its end.
+        None if tabmux_daemon::browsers_are_left(&config.settings) => end(config, Control::open_or_start(config)?)?,
+        None => leaving,
     };
     if form == Form::Text && !stopped {
         output::note("No daemon was running.");
     }
     output::report(form, &json!({"stopped": stopped}), String::new)
+}
+
+fn end(config: &Config, mut control: Control) -> Outcome<bool> {
+    let pid = control.welcome.pid;
+    control.ask(&Ask::Stop)?;
+    drop(control);
+    await_gone(config, pid)?;
+    Ok(true)
 }
 
 /// The lock says that nobody lives; where another daemon was started meanwhile, the old one's pid says it.

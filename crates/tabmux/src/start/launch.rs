@@ -46,6 +46,15 @@ pub(crate) struct ReadyReport {
     pub(crate) listen: Option<std::net::SocketAddr>,
 }
 
+/// Why there is no daemon.
+#[derive(Debug)]
+pub(crate) enum Stillborn {
+    /// It said why, and would say so again.
+    Refused(Failure),
+    /// Something killed it before it could say anything.
+    Killed(Failure),
+}
+
 /// Whose child the daemon is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
@@ -99,8 +108,8 @@ impl Launcher {
     }
 
     /// Starts the daemon and returns when it is ready, or with the reason why it is not.
-    pub(crate) fn launch(&self) -> Outcome<Child> {
-        let io = |error| Failure::io("The daemon cannot be started", &error);
+    pub(crate) fn launch(&self) -> Result<Child, Stillborn> {
+        let io = |error| Stillborn::Refused(Failure::io("The daemon cannot be started", &error));
         let (mine, theirs) = UnixStream::pair().map_err(io)?;
         let mut command = Command::new(&self.program);
         command.args(&self.args).envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -112,37 +121,43 @@ impl Launcher {
         drop(command);
         match self.await_report(&mine) {
             Ok(()) => Ok(child),
-            Err(failure) => {
+            Err(stillborn) => {
                 child.kill().ok();
-                child.wait().ok();
-                Err(failure)
+                let status = child.wait();
+                match stillborn {
+                    Stillborn::Killed(failure) if status.is_ok_and(|status| status.code().is_some()) => Err(Stillborn::Refused(failure)),
+                    other => Err(other),
+                }
             }
         }
     }
 
-    fn await_report(&self, stream: &UnixStream) -> Outcome {
+    fn await_report(&self, stream: &UnixStream) -> Result<(), Stillborn> {
         let deadline = Instant::now() + READY_WITHIN;
         let mut reader = BufReader::new(stream.take(MAX_REPORT_BYTES));
         let mut line = String::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            stream.set_read_timeout(Some(left)).map_err(|error| Failure::io("The daemon cannot be watched", &error))?;
+            let blind = |error| Stillborn::Refused(Failure::io("The daemon cannot be watched", &error));
+            stream.set_read_timeout(Some(left)).map_err(blind)?;
             line.clear();
             let log = self.log_file.display();
             match reader.read_line(&mut line) {
                 Ok(0) => {
                     let message = "The daemon ended before it was ready.";
-                    return Err(Failure::unavailable(Code::Internal, message, format!("Its log, {log}, says why.")));
+                    return Err(Stillborn::Killed(Failure::unavailable(Code::Internal, message, format!("Its log, {log}, says why."))));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => {
                     let message = format!("The daemon was not ready within {} s and was ended.", READY_WITHIN.as_secs());
-                    return Err(Failure::unavailable(Code::Timeout, message, format!("Try again; its log is {log}.")));
+                    return Err(Stillborn::Refused(Failure::unavailable(Code::Timeout, message, format!("Try again; its log is {log}."))));
                 }
             }
             match serde_json::from_str::<Report>(&line) {
-                Ok(Report { error: Some(fault), .. }) => return Err(Failure { exit: Exit::Unavailable, fault: fault.into() }),
+                Ok(Report { error: Some(fault), .. }) => {
+                    return Err(Stillborn::Refused(Failure { exit: Exit::Unavailable, fault: fault.into() }));
+                }
                 Ok(Report { ready: Some(_), .. }) => return Ok(()),
                 // Anything else on that stream is not for us.
                 _ => {}

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod handover;
+mod random;
 mod site;
 #[path = "../support/mod.rs"]
 mod support;
+mod table;
+mod victims;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -110,6 +110,24 @@ impl Mcp {
             let left = ends.saturating_duration_since(Instant::now());
             let line = inbox.lines.recv_timeout(left).map_err(|error| error.to_string())?;
             inbox.take_in(&line);
+        }
+    }
+
+    /// The reply to a request, or nothing where the peer is gone. A peer that lives and says nothing fails the test.
+    pub fn ask(&self, method: &str, parameters: &Value) -> Option<Value> {
+        let id = json!(format!("ask-{}", self.order().len()));
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        self.input.lock().unwrap().as_mut()?.write_all(format!("{request}\n").as_bytes()).ok()?;
+        let mut inbox = self.inbox.lock().unwrap();
+        loop {
+            if let Some(reply) = inbox.replies.remove(&id.to_string()) {
+                return Some(reply);
+            }
+            match inbox.lines.recv_timeout(SOON) {
+                Ok(line) => inbox.take_in(&line),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("no reply to {request}"),
+            }
         }
     }
 

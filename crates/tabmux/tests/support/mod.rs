@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_debug_implementations, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "only tests use it")]
 
+pub mod chance;
 pub mod http;
 pub mod lab;
 pub mod mcp;
@@ -12,6 +13,7 @@ pub mod site;
 pub mod socket;
 pub mod wait;
 
+pub use chance::Chance;
 pub use http::Http;
 pub use lab::{Lab, Printed};
 pub use mcp::{Mcp, Reply};

@@ -31,7 +31,7 @@ pub fn below(pid: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-fn parent(pid: u32) -> Option<u32> {
+pub fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
