@@ -9,6 +9,7 @@ mod housekeeping;
 mod reply;
 mod sessions;
 mod status;
+mod succession;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis, Registry, Rules, SessionId};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::browser::Browsers;
@@ -46,6 +47,8 @@ pub(crate) struct Hub {
     farewell: Mutex<Option<&'static str>>,
     /// A call has left; who drains looks again.
     changed: Notify,
+    /// Calls that came too late for this daemon, by client; they wait here unanswered, for the next one.
+    held: watch::Sender<HashMap<ClientId, usize>>,
     /// The journal has grown long.
     untidy: Notify,
     pub(crate) counters: Counters,
@@ -100,6 +103,7 @@ impl Hub {
             stopping: CancellationToken::new(),
             farewell: Mutex::new(None),
             changed: Notify::new(),
+            held: watch::Sender::default(),
             untidy: Notify::new(),
             counters: Counters::default(),
             settings,
@@ -197,6 +201,10 @@ impl Hub {
     pub(crate) fn detach(self: &Arc<Self>, client: ClientId, leave: Leave) {
         tracing::info!(%client, ?leave, "client detached");
         let mut state = self.lock();
+        // It did not leave: it goes over to the next daemon.
+        if self.is_yielding() {
+            return;
+        }
         state.registry.detach(client, leave, self.clock.now());
         state.profiles.remove(&client);
         let safe = self.carry_out(&mut state);

@@ -50,6 +50,8 @@ pub enum Exit {
     Stopped,
     /// Nothing was left to serve.
     Empty,
+    /// A newer daemon takes its place; sessions and browsers are left to it.
+    Replaced,
 }
 
 /// Runs the daemon until it ends. `ready` is called once it can be connected to.
@@ -79,13 +81,20 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     ready(Ready { listen: door.listen.get().copied() });
 
     hub.stopping.cancelled().await;
-    let exit = if hub.farewell() == "empty" { Exit::Empty } else { Exit::Stopped };
+    let exit = match hub.farewell() {
+        "empty" => Exit::Empty,
+        "upgrade" => Exit::Replaced,
+        _ => Exit::Stopped,
+    };
     tracing::info!(?exit, "daemon stops");
     let ends = tokio::time::Instant::now() + STOP_WITHIN;
     // The accept loop unlinks the socket first: who comes now waits for the next daemon.
     drop(accepting.await);
     keeping_time.abort();
-    hub.drain().await;
+    match exit {
+        Exit::Replaced => hub.finish_calls().await,
+        Exit::Stopped | Exit::Empty => hub.drain().await,
+    }
     door.closing.cancel();
     connections.close();
     let ends = ends.max(tokio::time::Instant::now() + GOODBYE);
@@ -99,7 +108,12 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
             tracing::warn!("some connections did not end in time");
         }
     };
-    tokio::join!(goodbyes, hub.browsers.end());
+    let browsers = async {
+        if exit != Exit::Replaced {
+            hub.browsers.end().await;
+        }
+    };
+    tokio::join!(goodbyes, browsers);
     // What ended is not kept on disk: where its tabs were is its owner's affair (S3.29).
     let tidied = hub.look(|registry| hub.store.snapshot(registry));
     hub.settled(tidied).await;

@@ -23,6 +23,8 @@ pub struct Settings {
     pub attach: Attach,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
+    /// When this program was made, in milliseconds of Unix time; a newer one takes its place.
+    pub build: u64,
     /// Mounts the MCP conformance fixtures beside the tools. Tests only.
     pub conformance_fixtures: bool,
 }

@@ -79,6 +79,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         },
         attach: crate::settings::Attach::default(),
         supervised: false,
+        build: 0,
         conformance_fixtures: false,
     }
 }

@@ -37,6 +37,8 @@ pub enum Ask {
     },
     /// Drain, say goodbye, end. Answered before the daemon exits.
     Stop,
+    /// Drain and end, but leave sessions and browsers to the newer daemon that asks. Answered before the daemon exits.
+    MakeWay,
     TokenNew {
         name: String,
     },
@@ -51,7 +53,7 @@ impl Ask {
     pub fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::Call { .. } => &["id", "do", "tool", "args"],
-            Self::Status | Self::Stop | Self::TokenList => &["id", "do"],
+            Self::Status | Self::Stop | Self::MakeWay | Self::TokenList => &["id", "do"],
             Self::Sessions { .. } => &["id", "do", "all"],
             Self::Rename { .. } => &["id", "do", "session", "name"],
             Self::Kill { .. } => &["id", "do", "session"],

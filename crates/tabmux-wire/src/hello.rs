@@ -61,6 +61,9 @@ pub struct WelcomeLine {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Welcome {
     pub version: String,
+    /// Which of two daemons of one version is newer: when its binary was made, in milliseconds of Unix time.
+    #[serde(default)]
+    pub build: u64,
     pub pid: u32,
     /// Tools that only read: a shim sends an unanswered call of one again after a daemon crash.
     pub read_only_tools: Vec<String>,
@@ -70,7 +73,8 @@ pub struct Welcome {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GoodbyeLine {
     pub tabmux: u32,
-    /// `stop`; `empty`: nothing was left to serve, and what came since was not begun; or `upgrade`.
+    /// `stop`; `empty`: nothing was left to serve; or `upgrade`: a newer daemon takes its place with the same sessions. In the
+    /// last two cases whatever is unanswered was not begun.
     pub goodbye: String,
 }
 

@@ -163,8 +163,12 @@ impl LineSender {
     /// Resolves when every request that was read has its answer in the queue. For a daemon that stops.
     pub async fn all_answered(&self) {
         // An error means that the connection is gone, and with it everybody who waits for an answer.
-        let mut unanswered = self.shared.unanswered.subscribe();
-        drop(unanswered.wait_for(|unanswered| *unanswered == 0).await);
+        drop(self.unanswered().wait_for(|unanswered| *unanswered == 0).await);
+    }
+
+    /// How many requests that were read have no answer in the queue.
+    pub fn unanswered(&self) -> watch::Receiver<usize> {
+        self.shared.unanswered.subscribe()
     }
 
     /// Gives up sending, and resolves when everybody else has too and everything is written.

@@ -92,15 +92,17 @@ impl Control {
         Ok((starter, Some(control)))
     }
 
-    /// Asks, and asks the next daemon where this one ended because it was empty: that one has begun nothing.
+    /// Asks, and asks the next daemon where this one ended because it was empty or made way: that one has begun nothing.
     pub(crate) fn ask(&mut self, ask: &Ask) -> Outcome<Value> {
         let stops = matches!(ask, Ask::Stop);
         for _ in 0..MAX_DAEMONS {
             match self.ask_once(ask)? {
                 Said::Answer(answer) => return answer,
                 Said::Goodbye(_) if stops => return Ok(Value::Null),
-                Said::Goodbye(why) if why == "empty" => {
-                    let joined = self.starter.join(&self.hello, self.absent)?.ok_or_else(|| self.starter.no_daemon())?;
+                Said::Goodbye(why) if why == "empty" || why == "upgrade" => {
+                    // A successor is on its way.
+                    let absent = if why == "upgrade" { Absent::Start } else { self.absent };
+                    let joined = self.starter.join(&self.hello, absent)?.ok_or_else(|| self.starter.no_daemon())?;
                     (self.line, self.welcome) = Line::of(joined)?;
                 }
                 Said::Goodbye(why) => return Err(left(&why)),

@@ -1,6 +1,7 @@
 //! The command line and the stdio shim. It finds or starts the daemon, talks to its doors, and prints. Sessions,
 //! ownership, browsers and MCP's meaning are deliberately absent: they are the daemon's.
 
+mod build;
 mod cli;
 mod commands;
 mod control;

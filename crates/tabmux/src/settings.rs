@@ -120,6 +120,7 @@ impl Config {
             windows: windows(layers)?,
             attach: attach(layers, &env)?,
             supervised: false,
+            build: crate::build::Build::own().made,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
         };
         Ok(Self {

@@ -287,11 +287,13 @@ impl Shim {
     /// The daemon said goodbye. Another one is joined when the client wants something, or at once if it already does.
     fn daemon_left(&mut self, line: &[u8]) {
         let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_slice(line) else { return };
-        let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
+        if !matches!(self.link, Link::Joined(_)) {
+            return;
+        }
+        self.link = Link::Apart;
         let parting = match goodbye.as_str() {
-            // A new daemon stands ready with the same sessions.
-            "upgrade" => Parting::Crash { read_only_tools: &connection.read_only_tools, tail: Tail::Read },
-            "empty" => Parting::Empty,
+            // After an upgrade a new daemon comes with the same sessions; it is joined at once, to own them.
+            "empty" | "upgrade" => Parting::Empty,
             _ => Parting::Goodbye,
         };
         self.settle_all(parting);

@@ -5,6 +5,7 @@
 mod knock;
 mod launch;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -115,7 +116,12 @@ impl Starter {
     /// Under the start lock: connects to whoever listens by now, else to the daemon it starts.
     pub(crate) fn connect_or_launch(&self, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
         self.places.prepare()?;
-        let mut starting = self.take_start_lock(deadline)?;
+        let starting = self.take_start_lock(deadline)?;
+        self.connect_or_launch_under(starting, deadline)
+    }
+
+    /// The same for one who holds the start lock already.
+    pub(crate) fn connect_or_launch_under(&self, mut starting: File, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
         let mut started = None;
         let mut launches = 0;
         loop {
@@ -176,7 +182,7 @@ impl Starter {
         knock(&self.places.paths.socket, deadline)
     }
 
-    fn take_start_lock(&self, deadline: Instant) -> Outcome<std::fs::File> {
+    pub(crate) fn take_start_lock(&self, deadline: Instant) -> Outcome<File> {
         Ok(rundir::take_lock(&self.places.start_lock, deadline.saturating_duration_since(Instant::now()))?)
     }
 

@@ -51,9 +51,13 @@ impl Hub {
 
     /// The same where the tab is named by its number in the whole daemon (S2.14).
     pub(crate) async fn run_on(self: &Arc<Self>, ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
-        let Some(_visit) = Visit::begin(self) else {
-            // Decided to exit with nothing to do: this call was not run, and the shim sends it again to the next daemon.
-            return std::future::pending().await;
+        let _visit = match Visit::begin(self) {
+            Entrance::Open(visit) => visit,
+            Entrance::NextDaemon if self.is_yielding() && !self.is_held(ask.caller.client) => {
+                return ToolAnswer { outcome: Err(stopping()), result: Map::new() };
+            }
+            // This call was not run, and the shim sends it again to the next daemon.
+            Entrance::NextDaemon => match self.hold(ask.caller.client).await {},
         };
         let began = Instant::now();
         let (caller, name) = (ask.caller.clone(), ask.tool.chars().take(64).collect::<String>());
@@ -95,8 +99,7 @@ impl Hub {
 
     fn prepare(&self, ask: &mut Ask) -> Result<(&'static Tool, Common), Fault> {
         if self.stopping.is_cancelled() {
-            let hint = "Call again: the next call starts a new daemon.";
-            return Err(Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint));
+            return Err(stopping());
         }
         let tool = tabmux_tools::named(&ask.tool)?;
         let common = tabmux_tools::common(&mut ask.args)?;
@@ -304,10 +307,20 @@ impl Drop for CallGuard {
 /// One call inside the hub: while there is one, the daemon does not exit for want of work.
 struct Visit<'a>(&'a Arc<Hub>);
 
+enum Entrance<'a> {
+    Open(Visit<'a>),
+    /// This one has nothing to do and exits, or makes way for a newer one.
+    NextDaemon,
+}
+
 impl<'a> Visit<'a> {
-    fn begin(hub: &'a Arc<Hub>) -> Option<Self> {
-        let entered = hub.lock().registry.enter();
-        entered.then(|| Self(hub))
+    fn begin(hub: &'a Arc<Hub>) -> Entrance<'a> {
+        let mut state = hub.lock();
+        if hub.is_yielding() || !state.registry.enter() {
+            return Entrance::NextDaemon;
+        }
+        drop(state);
+        Entrance::Open(Self(hub))
     }
 }
 
@@ -325,6 +338,11 @@ fn gone() -> Fault {
 pub(crate) fn timed_out() -> Fault {
     let message = "The call did not finish before its deadline and was stopped.";
     Fault::new(Code::Timeout, message, "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).")
+}
+
+fn stopping() -> Fault {
+    let hint = "Call again: the next call starts a new daemon.";
+    Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint)
 }
 
 fn cancelled() -> Fault {

@@ -32,7 +32,7 @@ impl Door {
         loop {
             let line = tokio::select! {
                 line = replies.next_line(&mut reader) => line,
-                () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
+                () = self.closing.cancelled() => return self.goodbye(client, replies, &places).await,
             };
             let request = match line {
                 Line::Whole(line) => read_request(&line),
@@ -49,7 +49,7 @@ impl Door {
             let place = tokio::select! {
                 place = Arc::clone(&places).acquire_owned() => place,
                 () = replies.gone() => break,
-                () = self.closing.cancelled() => return self.goodbye(replies, &places).await,
+                () = self.closing.cancelled() => return self.goodbye(client, replies, &places).await,
             };
             let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
@@ -63,9 +63,15 @@ impl Door {
     }
 
     /// Says why the daemon ends, behind what is still to be answered.
-    async fn goodbye(&self, replies: Replies, places: &Semaphore) {
-        // All places are free once every request has its answer in the queue.
-        drop(tokio::time::timeout(LAST_WORDS, places.acquire_many(AT_ONCE as u32)).await);
+    async fn goodbye(&self, client: ClientId, replies: Replies, places: &Semaphore) {
+        // All places are free once every request has its answer in the queue, but for calls that are the next daemon's.
+        let held = self.hub.held().borrow().get(&client).copied().unwrap_or_default();
+        let free = u32::try_from(AT_ONCE.saturating_sub(held)).unwrap_or_default();
+        let answered = tokio::time::timeout(LAST_WORDS, places.acquire_many(free)).await.is_ok();
+        if !answered && self.hub.is_yielding() {
+            // Without a goodbye the peer knows that what it asked may have been done.
+            return;
+        }
         let line = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
         replies.send(&serde_json::to_value(line).unwrap_or(Value::Null));
         replies.finish().await;
@@ -92,6 +98,11 @@ impl Door {
                 self.operator_only(client, "stop the daemon")?;
                 self.hub.say_farewell("stop");
                 Ok(json!({"stopping": true}))
+            }
+            Ask::MakeWay => {
+                self.operator_only(client, "replace the daemon")?;
+                self.hub.make_way();
+                Ok(json!({"yielding": true}))
             }
             Ask::TokenNew { name } => {
                 self.operator_only(client, "make tokens")?;

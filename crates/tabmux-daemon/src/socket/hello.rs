@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tabmux_core::{Code, Fault, Identity, Link};
+use tabmux_core::{ClientId, Code, Fault, Identity, Link};
 use tabmux_mcp::{Fixtures, Handler};
 use tabmux_tools::Effect;
 use tabmux_wire::VERSION;
 use tabmux_wire::control::WireFault;
 use tabmux_wire::hello::{GoodbyeLine, Hello, HelloLine, Role, Welcome, WelcomeLine};
+use tabmux_wire::outbox::LineSender;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,8 @@ impl Door {
         let Some(here) = Presence::begin(&self.hub, identity, link, profile) else { return };
         let read_only_tools =
             tabmux_tools::TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name.to_owned()).collect();
-        let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), pid: std::process::id(), read_only_tools };
+        let build = self.hub.settings.build;
+        let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), build, pid: std::process::id(), read_only_tools };
         answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: Some(welcome), error: None }).await;
         match hello.role {
             Role::Mcp => self.mcp(here, hello, reader, write).await,
@@ -96,21 +98,42 @@ impl Door {
             }
             () = self.closing.cancelled() => {}
         }
+        let mut answered = true;
         if self.hub.farewell() != "empty" {
             // What was drained has its answer, which may still be on its way to the peer.
-            tokio::select! {
+            answered = tokio::select! {
                 () = &mut serving => return,
-                () = sender.all_answered() => {}
-                () = tokio::time::sleep(LAST_WORDS) => {}
-            }
+                () = self.answered(client, &sender) => true,
+                () = tokio::time::sleep(LAST_WORDS) => false,
+            };
         }
         let goodbye = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
-        if let Ok(line) = serde_json::to_string(&goodbye) {
+        // Without a goodbye the peer knows that what it asked may have been done.
+        let clean = answered || !self.hub.is_yielding();
+        if let Some(line) = serde_json::to_string(&goodbye).ok().filter(|_| clean) {
             // A peer that is gone needs no goodbye.
             let _ = sender.send_line(line);
         }
         ends.cancel();
         drop(tokio::time::timeout(LAST_WORDS, serving).await);
+    }
+}
+
+impl Door {
+    /// Comes when every request has its answer, but for calls that are the next daemon's.
+    async fn answered(&self, client: ClientId, sender: &LineSender) {
+        let (mut unanswered, mut held) = (sender.unanswered(), self.hub.held());
+        loop {
+            let open = *unanswered.borrow_and_update();
+            if open <= held.borrow_and_update().get(&client).copied().unwrap_or_default() {
+                return;
+            }
+            tokio::select! {
+                Ok(()) = unanswered.changed() => {}
+                Ok(()) = held.changed() => {}
+                else => return,
+            }
+        }
     }
 }
 

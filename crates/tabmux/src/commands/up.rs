@@ -1,6 +1,9 @@
 //! `tabmux up`: runs the daemon as its child and starts it again when it dies. A daemon that already runs is
 //! watched instead, so that its sessions live on. Ends when the daemon is stopped on purpose, or ends it itself on Ctrl-C.
 
+mod succession;
+
+use std::fs::File;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +33,8 @@ const BREATH: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The kernel needs no more, unless the process hangs in it.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
+/// A former `tabmux up` ends with its daemon.
+const FORMER_UP: Duration = Duration::from_secs(10);
 const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The daemon that is supervised.
@@ -41,6 +46,8 @@ enum Watched {
 
 enum Ended {
     OnPurpose,
+    /// A newer `tabmux up` has taken over.
+    Replaced,
     /// A daemon of somebody else's had nothing to do, or made way for another.
     Left,
     Died(String),
@@ -56,7 +63,9 @@ pub(super) fn run(config: &Config) -> Outcome {
     // A capability could not stop the daemon; whoever runs `up` is its operator.
     let config = &Config { token: None, ..config.clone() };
     config.places.prepare()?;
-    let _only = rundir::take_lock(&config.places.up_lock, Duration::ZERO).map_err(|error| match error {
+    let deposed = succession::depose_older(config)?;
+    let patience = if deposed.is_some() { FORMER_UP } else { Duration::ZERO };
+    let _only = rundir::take_lock(&config.places.up_lock, patience).map_err(|error| match error {
         LockError::Held { .. } => Failure::unavailable(
             Code::Capacity,
             "Another `tabmux up` supervises this daemon already.",
@@ -68,7 +77,7 @@ pub(super) fn run(config: &Config) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
     let done = runtime.block_on(async {
         let (interrupt, terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
-        Supervisor { config: Arc::new(config.clone()), interrupt, terminate }.supervise().await
+        Supervisor { config: Arc::new(config.clone()), interrupt, terminate }.supervise(deposed).await
     });
     // Threads that wait for a daemon must not keep us.
     runtime.shutdown_background();
@@ -76,9 +85,9 @@ pub(super) fn run(config: &Config) -> Outcome {
 }
 
 impl Supervisor {
-    async fn supervise(mut self) -> Outcome {
+    async fn supervise(mut self, deposed: Option<File>) -> Outcome {
         note_browser(&self.config);
-        let mut watched = self.begin().await?;
+        let mut watched = self.begin(deposed).await?;
         self.introduce(&watched).await?;
         loop {
             let since = Instant::now();
@@ -96,6 +105,10 @@ impl Supervisor {
             match ended {
                 Ended::OnPurpose => {
                     output::note("The daemon was stopped.");
+                    return Ok(());
+                }
+                Ended::Replaced => {
+                    output::note("A newer `tabmux up` has taken over.");
                     return Ok(());
                 }
                 Ended::Left => output::note("The daemon that ran here has ended; starting one of our own."),
@@ -117,7 +130,7 @@ impl Supervisor {
     async fn begin_again(&mut self) -> Option<Watched> {
         let mut failed_starts = 0;
         loop {
-            let failure = match self.begin().await {
+            let failure = match self.begin(None).await {
                 Ok(watched) => return Some(watched),
                 Err(failure) => failure,
             };
@@ -134,10 +147,15 @@ impl Supervisor {
         }
     }
 
-    async fn begin(&self) -> Outcome<Watched> {
+    /// Starts a daemon, or finds one; in the place of one that was deposed, the start lock is held already.
+    async fn begin(&self, deposed: Option<File>) -> Outcome<Watched> {
         let config = Arc::clone(&self.config);
         blocking(move || {
-            let (_stream, child) = Starter::supervising(&config)?.connect_or_launch(Instant::now() + BEGIN_WITHIN)?;
+            let (starter, deadline) = (Starter::supervising(&config)?, Instant::now() + BEGIN_WITHIN);
+            let (_stream, child) = match deposed {
+                Some(starting) => starter.connect_or_launch_under(starting, deadline)?,
+                None => starter.connect_or_launch(deadline)?,
+            };
             match child {
                 Some(child) => Ok(Watched::Child(child)),
                 None => Control::open(&config).map(|control| Watched::Adopted(Box::new(control))),
@@ -229,6 +247,7 @@ fn watch(watched: Watched) -> Ended {
         },
         Watched::Adopted(control) => match control.await_end() {
             End::Goodbye(why) if why == "stop" => Ended::OnPurpose,
+            End::Goodbye(why) if why == "upgrade" => Ended::Replaced,
             End::Goodbye(_) => Ended::Left,
             End::Crash => Ended::Died("it is gone".into()),
         },

@@ -7,4 +7,5 @@ mod site;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;
+mod upgrade;
 mod victims;
