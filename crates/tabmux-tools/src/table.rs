@@ -142,11 +142,11 @@ mod tests {
 
     /// C8: only these make a session; `start_browser` is a desk tool and makes one always.
     #[test]
-    fn only_navigate_and_new_page_make_a_session_and_only_handle_dialog_skips_the_queue() {
+    fn only_navigate_and_new_page_make_a_session_and_only_closing_and_dialogs_skip_the_queue() {
         let pages = || TABLE.iter().filter_map(|tool| if let Run::Page(page) = tool.run { Some((tool.name, page)) } else { None });
         let makers: Vec<_> = pages().filter(|(_, page)| page.makes_session()).map(|(name, _)| name).collect();
         let hasty: Vec<_> = pages().filter(|(_, page)| page.skips_queue()).map(|(name, _)| name).collect();
-        assert_eq!((makers, hasty), (vec!["navigate", "new_page"], vec!["handle_dialog"]));
+        assert_eq!((makers, hasty), (vec!["navigate", "new_page"], vec!["close_page", "handle_dialog"]));
     }
 
     #[test]

@@ -25,6 +25,11 @@ impl PageTool for Close {
         let text = format!("Closed {} ({}).", page.tab_id, visible::line(&page.url));
         Ok(Reply::text(text).with("tabId", page.tab_id).with("url", visible::line(&page.url)))
     }
+
+    /// A tab whose script does not end could not be closed otherwise.
+    fn skips_queue(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

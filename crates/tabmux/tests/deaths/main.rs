@@ -1,6 +1,7 @@
 //! The shipped binary on a real Chromium: what is left after any death, and how the living go on.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
+mod beside;
 mod handover;
 mod random;
 mod site;

@@ -45,6 +45,10 @@ impl Site {
             request.extend_from_slice(&chunk[..read]);
         }
         let path = String::from_utf8_lossy(&request).split(' ').nth(1)?.to_owned();
+        if path == "/big" {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100000000\r\n\r\n").ok()?;
+            return (0..100).try_for_each(|_| stream.write_all(&[b'x'; 1_000_000]).ok());
+        }
         let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";
         stream.write_all(format!("{head}{}\r\n\r\n{page}", page.len()).as_bytes()).ok()?;
