@@ -40,11 +40,15 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::Man) => return man().map(|()| Done::Well),
         other => other,
     };
-    let (config, broken) = configuration(&cli.flags, command.as_ref())?;
+    let mut flags = cli.flags;
+    if let Some(Command::Up { scope }) = &command {
+        flags.set.extend(scope.settings());
+    }
+    let (config, broken) = configuration(&flags, command.as_ref())?;
     let done = match command {
         None => sessions::ls_or_begin(&config, form),
         Some(Command::Mcp(args)) => mcp::run(&config, *args),
-        Some(Command::Up) => up::run(&config),
+        Some(Command::Up { .. }) => up::run(&config),
         Some(Command::Status) => server::status(&config, form),
         Some(Command::Stop) => server::stop(&config, form),
         Some(Command::Logs { follow }) => server::logs(&config, form, follow),

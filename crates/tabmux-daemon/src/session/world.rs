@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{
-    Browser, Chooser, Context, ContextSpec, Dialog, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup,
+    Browser, Chooser, Context, ContextSpec, Dialog, DriverError, Emulation, HOUSEKEEPING, Handle, Isolation, Page, PageEvent, PageRecord,
+    Popup,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -192,13 +193,7 @@ impl World {
     }
 
     async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
-        let tabs: Vec<(TabId, PageRecord)> = self.hub.look(|registry| {
-            let tabs = registry.session(self.id).map(|session| &session.tabs);
-            let record = |(id, tab): (&TabId, &tabmux_core::Tab)| {
-                (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone(), memento: tab.memento.clone() })
-            };
-            tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
-        });
+        let tabs = self.records();
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
         let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
         for (tab, record) in tabs {
@@ -209,6 +204,17 @@ impl World {
         }
         self.tell_windows(&*adopted.context);
         Ok((browser, adopted.context))
+    }
+
+    /// What is on record of the session's pages.
+    fn records(&self) -> Vec<(TabId, PageRecord)> {
+        self.hub.look(|registry| {
+            let tabs = registry.session(self.id).map(|session| &session.tabs);
+            let record = |(id, tab): (&TabId, &tabmux_core::Tab)| {
+                (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone(), memento: tab.memento.clone() })
+            };
+            tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
+        })
     }
 
     /// Takes in what pages of the context open, and notices when its browser is gone.
@@ -424,15 +430,22 @@ impl World {
             (None, None) => None,
         };
         match context {
-            Some(context) => close_context(&*context).await,
+            Some(context) => {
+                self.spare_strangers(&*context).await;
+                close_context(&*context).await
+            }
             None => Ok(()),
         }
     }
 
-    /// A context that cannot be found is gone.
+    /// A context that cannot be found is gone. One in a shared profile is nothing but its pages.
     async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
         let spec = self.spec();
-        let found = bounded(self.hub.browsers.find(&spec, handle, &[])).await?;
+        let records: Vec<PageRecord> = match spec.isolation {
+            Isolation::Context | Isolation::Browser => Vec::new(),
+            Isolation::Tab | Isolation::Window => self.records().into_iter().map(|(_, record)| record).collect(),
+        };
+        let found = bounded(self.hub.browsers.find(&spec, handle, &records)).await?;
         Ok(found.ok().map(|(_, adopted)| adopted.context))
     }
 }
