@@ -118,7 +118,7 @@ impl World {
 
     /// Before each call: a tab that a person dragged out of the session's windows is the person's now (S4.19).
     pub(super) async fn look_around(self: &Arc<Self>) {
-        if self.spec().isolation != Isolation::Window {
+        if self.isolation() != Isolation::Window {
             return;
         }
         let Ok(context) = self.open().await else { return };
@@ -183,7 +183,7 @@ impl World {
     /// The session's last page went, and its window with it: the next call says so, the one after it has a new one (S4.17).
     pub(super) fn windowless(&self, tab: TabId) {
         let empty = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.tabs.is_empty()));
-        if self.spec().isolation == Isolation::Window && empty {
+        if self.isolation() == Isolation::Window && empty {
             let message = "The session's last window was closed by a person or by its page.";
             self.lose_windows(tab, Fault::new(Code::TabGone, message, "Call navigate or new_page to have a new window."));
         }

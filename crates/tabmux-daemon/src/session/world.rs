@@ -85,6 +85,10 @@ impl World {
         }
     }
 
+    pub(super) fn isolation(&self) -> Isolation {
+        locked(&self.spec).isolation
+    }
+
     pub(super) fn spec(&self) -> ContextSpec {
         locked(&self.spec).clone()
     }
