@@ -1,6 +1,7 @@
 //! Windows of a shared profile: makes them, opens tabs in the one that is named, and knows which page is in which. It
 //! cares neither how the browser was started nor whose a window is. Nothing here takes the person's focus.
 
+mod click;
 mod context;
 mod helper;
 
@@ -14,9 +15,11 @@ use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Place, Result, Spot, Wind
 
 use crate::CdpError;
 use crate::connection::Connection;
+use crate::page::CdpPage;
 use crate::protocol::{browser, target};
 pub(crate) use context::OwnWindows;
 use helper::Helper;
+use tokio::sync::oneshot;
 
 /// The windows of one browser.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub(crate) struct Windows {
     /// Held for reading while a target is made, and for writing by who wants to know whether a new one was made by us.
     making: tokio::sync::RwLock<()>,
     made: Mutex<HashSet<String>>,
+    /// Who waits for a tab that was opened without the helper, by its address.
+    awaited: Mutex<HashMap<String, oneshot::Sender<String>>>,
     /// We launched the browser and nobody has had a window in it yet.
     untouched: AtomicBool,
 }
@@ -63,6 +68,7 @@ impl Windows {
             places: Mutex::default(),
             making: tokio::sync::RwLock::default(),
             made: Mutex::default(),
+            awaited: Mutex::default(),
             untouched: AtomicBool::new(false),
         })
     }
@@ -116,17 +122,26 @@ impl Windows {
         Ok(Some((only.target_id, window)))
     }
 
-    /// A page in this window. Its place is asked for, not believed (S4.15).
-    async fn open_tab(&self, cradle: &str, window: WindowId) -> Result<(String, Spot)> {
-        let helper = self.helper().await.ok_or(DriverError::WindowFull)?;
+    /// A page in this window, where `own` has pages already. Its place is asked for, not believed (S4.15).
+    async fn open_tab(&self, cradle: &str, window: WindowId, own: &[Arc<CdpPage>]) -> Result<(String, Spot)> {
+        let helper = self.helper().await;
         let id = {
             let _making = self.making.read().await;
-            let id = helper.open_in(cradle, window).await?;
+            let id = match helper {
+                Some(helper) => helper.open_in(cradle, window).await?,
+                None => self.open_beside(&self.those_in(window, own).await).await?,
+            };
             self.made().insert(id.clone());
             id
         };
         let window = self.window_of(&id).await?;
         Ok((id, Spot { window, ground: Ground::Old }))
+    }
+
+    async fn those_in(&self, window: WindowId, pages: &[Arc<CdpPage>]) -> Vec<Arc<CdpPage>> {
+        let found = join_all(pages.iter().map(|page| self.window_of(page.target()))).await;
+        let inside = found.iter().zip(pages).filter(|(found, _)| **found == Ok(window));
+        inside.map(|(_, page)| Arc::clone(page)).collect()
     }
 
     async fn bring(&self, target: &str, place: Place) -> Result<Spot> {
@@ -264,6 +279,10 @@ impl Windows {
         }
     }
 
+    async fn has_helper(&self) -> bool {
+        matches!(*self.helper.lock().await, Help::Here(_))
+    }
+
     /// The helper, loaded when it is first needed.
     async fn helper(&self) -> Option<Arc<Helper>> {
         let mut help = self.helper.lock().await;
@@ -279,7 +298,7 @@ impl Windows {
                 Some(helper)
             }
             Err(error) => {
-                tracing::warn!(%error, "the window helper cannot be had: each new page gets a window of its own");
+                tracing::warn!(%error, "the window helper cannot be had: tabs are opened by clicks, and drags are looked for with each call");
                 if matches!(error, CdpError::Refused { .. }) {
                     *help = Help::Refused;
                 }
@@ -290,6 +309,10 @@ impl Windows {
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<String>>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, HashSet<String>> {

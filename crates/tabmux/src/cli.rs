@@ -28,6 +28,8 @@ pub(crate) enum Command {
         /// Use a browser that already runs: its address, a port, or auto to find it
         #[arg(long, value_name = "URL|auto")]
         attach: Option<String>,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Show what runs
     Status,
@@ -130,6 +132,32 @@ pub(crate) enum Command {
         #[arg(long)]
         supervised: bool,
     },
+}
+
+/// What sessions isolated by window see of the rest of their browser; the operator's to say.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Scope {
+    /// Show sessions isolated by window the person's pages too
+    #[arg(long)]
+    pub(crate) no_window_scope: bool,
+    /// Then also pages that are no tabs
+    #[arg(long)]
+    pub(crate) include_all_pages: bool,
+    /// Then also the pages of developer tools
+    #[arg(long)]
+    pub(crate) devtools_pages: bool,
+}
+
+impl Scope {
+    /// As settings.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
+        let flags = [
+            (self.no_window_scope, "window.scope=false"),
+            (self.include_all_pages, "window.include_all_pages=true"),
+            (self.devtools_pages, "window.devtools_pages=true"),
+        ];
+        flags.into_iter().filter(|(given, _)| *given).map(|(_, setting)| setting.to_owned())
+    }
 }
 
 /// How a session is made.

@@ -41,8 +41,9 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         other => other,
     };
     let mut flags = cli.flags;
-    if let Some(Command::Up { attach: Some(endpoint) }) = &command {
-        flags.set.push(format!("attach={endpoint}"));
+    if let Some(Command::Up { attach, scope }) = &command {
+        flags.set.extend(attach.iter().map(|endpoint| format!("attach={endpoint}")));
+        flags.set.extend(scope.settings());
     }
     let (config, broken) = configuration(&flags, command.as_ref())?;
     let done = match command {

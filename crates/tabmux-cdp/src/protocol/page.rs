@@ -467,6 +467,14 @@ impl Command for RemoveScriptToEvaluateOnNewDocument {
     type Reply = Empty;
 }
 
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResetNavigationHistory {}
+
+impl Command for ResetNavigationHistory {
+    const METHOD: &'static str = "Page.resetNavigationHistory";
+    type Reply = Empty;
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScreencastFrame {

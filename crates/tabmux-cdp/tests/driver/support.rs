@@ -1,11 +1,12 @@
 //! What the tests on real Chromium need: a browser of their own and a small site.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::attach::{AttachError, Endpoint, Located, Profiles, locate};
-use tabmux_cdp::find::{Places, Want};
+use tabmux_cdp::find::{Binary, Places, Want};
 use tabmux_cdp::keeper::KeeperHome;
 use tabmux_cdp::launch::{Launch, Mode};
 use tabmux_cdp::protocol::page::CreateIsolatedWorld;
@@ -115,6 +116,17 @@ pub(crate) async fn somebodys() -> (Arc<CdpBrowser>, Located) {
         }
     };
     (browser, located)
+}
+
+/// A full browser that takes no extension over its wire, as those that people start.
+pub(crate) async fn everyday_chromium() -> Arc<CdpBrowser> {
+    let home = home();
+    let full = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
+    let path = home.runtime_dir.join("everyday.sh");
+    let skip = "for a do shift; case $a in --enable-unsafe-extension-debugging) ;; *) set -- \"$@\" \"$a\" ;; esac; done";
+    std::fs::write(&path, format!("#!/bin/sh\n{skip}\nexec {} \"$@\"\n", full.path.display())).expect("the directory is ours");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    CdpBrowser::launch(&home, &Launch::new(Binary { path, kind: full.kind }, Mode::Headless)).await.expect("the browser starts")
 }
 
 fn home() -> KeeperHome {

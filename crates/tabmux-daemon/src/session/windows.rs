@@ -37,15 +37,38 @@ impl World {
         }
     }
 
-    /// In the newest window that takes a tab, else in a new one (S4.5, S4.7, S4.17).
-    async fn open_at_home(&self, windowed: &dyn Windowed) -> Result<(Arc<dyn Page>, Spot), DriverError> {
+    /// Where a tab belongs: in the newest window that takes one, else in a new one (S4.5, S4.7, S4.17).
+    fn home(&self) -> Place {
+        let home = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.windows.home()));
+        home.map_or(Place::New(self.hub.settings.windows.bounds), Place::In)
+    }
+
+    /// Whether there is another place to try, because this window is gone or takes no tab.
+    fn try_elsewhere(self: &Arc<Self>, place: Place, refused: &DriverError) -> bool {
+        match (place, refused) {
+            (Place::In(window), DriverError::WindowGone) => self.hub.decide_now(|registry, _| registry.window_gone(self.id, window)),
+            (Place::In(window), DriverError::WindowFull) => self.hub.decide_now(|registry, _| registry.window_full(self.id, window)),
+            _ => return false,
+        }
+        true
+    }
+
+    async fn open_at_home(self: &Arc<Self>, windowed: &dyn Windowed) -> Result<(Arc<dyn Page>, Spot), DriverError> {
         loop {
-            let home = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.windows.home()));
-            let place = home.map_or(Place::New(self.hub.settings.windows.bounds), Place::In);
-            match (windowed.open_page_at(place).await, home) {
-                (Err(DriverError::WindowGone), Some(window)) => self.hub.decide_now(|registry, _| registry.window_gone(self.id, window)),
-                (Err(DriverError::WindowFull), Some(window)) => self.hub.decide_now(|registry, _| registry.window_full(self.id, window)),
-                (opened, _) => return opened,
+            let place = self.home();
+            match windowed.open_page_at(place).await {
+                Err(refused) if self.try_elsewhere(place, &refused) => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn bring_home(self: &Arc<Self>, windowed: &dyn Windowed, page: &Handle) -> Result<Spot, DriverError> {
+        loop {
+            let place = self.home();
+            match windowed.bring(page, place).await {
+                Err(refused) if self.try_elsewhere(place, &refused) => {}
+                done => return done,
             }
         }
     }
@@ -64,13 +87,7 @@ impl World {
     async fn settle(self: &Arc<Self>, windowed: &dyn Windowed, tab: TabId, page: &Handle, spot: Spot) {
         let place = |spot| self.hub.decide_now(|registry, _| registry.place_tab(self.id, tab, spot));
         if let Placement::Misplaced { expected, found } = place(spot) {
-            let brought = match expected {
-                Some(home) => match windowed.bring(page, Place::In(home)).await {
-                    Err(DriverError::WindowGone | DriverError::WindowFull) => self.bring_to_new_window(windowed, page).await,
-                    brought => brought,
-                },
-                None => self.bring_to_new_window(windowed, page).await,
-            };
+            let brought = self.bring_home(windowed, page).await;
             let expected = expected.map_or("a new one".to_owned(), |window| window.0.to_string());
             let found = found.0;
             match brought.map(place) {
@@ -87,10 +104,6 @@ impl World {
         self.own_windows(windowed);
     }
 
-    async fn bring_to_new_window(&self, windowed: &dyn Windowed, page: &Handle) -> Result<Spot, DriverError> {
-        windowed.bring(page, Place::New(self.hub.settings.windows.bounds)).await
-    }
-
     /// Tells the driver which windows are the session's, so that it knows whose a page is that opens in one.
     pub(super) fn tell_windows(&self, context: &dyn Context) {
         if let Some(windowed) = context.windows() {
@@ -105,7 +118,7 @@ impl World {
 
     /// Before each call: a tab that a person dragged out of the session's windows is the person's now (S4.19).
     pub(super) async fn look_around(self: &Arc<Self>) {
-        if self.spec().isolation != Isolation::Window {
+        if self.isolation() != Isolation::Window {
             return;
         }
         let Ok(context) = self.open().await else { return };
@@ -150,10 +163,27 @@ impl World {
         }
     }
 
+    /// Before the session closes: pages of the person's that it was shown are not closed with it.
+    pub(super) async fn spare_strangers(&self, context: &dyn Context) {
+        let Some(windowed) = context.windows() else { return };
+        let shown: Vec<Handle> = self.hub.look(|registry| {
+            let Some(session) = registry.session(self.id).filter(|session| session.windows.scoping == Scoping::Off) else {
+                return Vec::new();
+            };
+            let strange = session.tabs.iter().filter(|(tab, _)| !session.windows.places.contains_key(tab));
+            strange.map(|(_, tab)| Handle(tab.handle.to_string())).collect()
+        });
+        for page in shown {
+            if let Err(error) = windowed.let_go(&page).await {
+                tracing::debug!(session = %self.id, %error, "a page of the person's was not let go");
+            }
+        }
+    }
+
     /// The session's last page went, and its window with it: the next call says so, the one after it has a new one (S4.17).
     pub(super) fn windowless(&self, tab: TabId) {
         let empty = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.tabs.is_empty()));
-        if self.spec().isolation == Isolation::Window && empty {
+        if self.isolation() == Isolation::Window && empty {
             let message = "The session's last window was closed by a person or by its page.";
             self.lose_windows(tab, Fault::new(Code::TabGone, message, "Call navigate or new_page to have a new window."));
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{
-    Browser, Chooser, Context, ContextSpec, Dialog, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup,
+    Browser, Chooser, Context, ContextSpec, Dialog, DriverError, Emulation, HOUSEKEEPING, Handle, Isolation, Page, PageEvent, PageRecord,
+    Popup,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,10 @@ impl World {
             loss: Mutex::default(),
             mourned: Mutex::default(),
         }
+    }
+
+    pub(super) fn isolation(&self) -> Isolation {
+        locked(&self.spec).isolation
     }
 
     pub(super) fn spec(&self) -> ContextSpec {
@@ -446,7 +451,10 @@ impl World {
             (None, None) => None,
         };
         match context {
-            Some(context) => close_context(&*context).await,
+            Some(context) => {
+                self.spare_strangers(&*context).await;
+                close_context(&*context).await
+            }
             None => Ok(()),
         }
     }
