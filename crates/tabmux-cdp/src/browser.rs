@@ -66,10 +66,10 @@ impl CdpBrowser {
         Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, windows, me: me.clone(), kept }))
     }
 
-    /// Where the files of the window helper go: a directory that only this user can write to. Without one, every page of a
+    /// Where the files of the window usher go: a directory that only this user can write to. Without one, every page of a
     /// context isolated by window gets a window of its own.
-    pub fn keep_window_helper_in(&self, place: std::path::PathBuf) {
-        self.windows.keep_helper_in(place);
+    pub fn keep_window_usher_in(&self, place: std::path::PathBuf) {
+        self.windows.keep_usher_in(place);
     }
 
     /// Nobody but us has used this browser so far.
@@ -295,7 +295,7 @@ impl Browser for CdpBrowser {
     async fn end(&self) -> Result<()> {
         // A browser that is not ours is only let go.
         let Some((_, orders)) = &self.kept else {
-            self.windows.dismiss_helper().await;
+            self.windows.dismiss_usher().await;
             self.connection.close("it was let go");
             return Ok(());
         };

@@ -52,7 +52,7 @@ impl CdpBrowser {
         let helper = about.nest.join("helper");
         let (orders, ordered) = mpsc::channel(1);
         let browser = Self::connect_to(transport, first_id, info, Some((launch, orders))).await.map_err(dead)?;
-        browser.keep_window_helper_in(helper);
+        browser.keep_window_usher_in(helper);
         if start == Start::Fresh {
             browser.is_fresh();
         }

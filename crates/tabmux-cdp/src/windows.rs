@@ -3,7 +3,7 @@
 
 mod click;
 mod context;
-mod helper;
+mod usher;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ use crate::connection::Connection;
 use crate::page::CdpPage;
 use crate::protocol::{browser, target};
 pub(crate) use context::OwnWindows;
-use helper::Helper;
 use tokio::sync::oneshot;
+use usher::Usher;
 
 /// The windows of one browser.
 #[derive(Debug)]
 pub(crate) struct Windows {
     me: Weak<Self>,
     connection: Connection,
-    /// A private directory for the helper's files; without it there is no helper.
-    helper_place: OnceLock<PathBuf>,
-    helper: tokio::sync::Mutex<Help>,
+    /// A private directory for the usher's files; without it there is no usher.
+    usher_place: OnceLock<PathBuf>,
+    usher: tokio::sync::Mutex<Help>,
     places: Mutex<Places>,
     /// Held for reading while a target is made, and for writing by who wants to know whether a new one was made by us.
     making: tokio::sync::RwLock<()>,
     made: Mutex<HashSet<String>>,
-    /// Who waits for a tab that was opened without the helper, by its address.
+    /// Who waits for a tab that was opened without the usher, by its address.
     awaited: Mutex<HashMap<String, oneshot::Sender<String>>>,
     /// We launched the browser and nobody has had a window in it yet.
     untouched: AtomicBool,
@@ -43,7 +43,7 @@ pub(crate) struct Windows {
 enum Help {
     #[default]
     Unasked,
-    Here(Arc<Helper>),
+    Here(Arc<Usher>),
     /// This browser takes no extension from us.
     Refused,
 }
@@ -54,7 +54,7 @@ struct Places {
     known: HashMap<String, WindowId>,
     /// How often tabs were moved: what was asked before may be answered too late.
     moves: u64,
-    /// The helper listens. Without it a drag is not heard, and nothing is kept.
+    /// The usher listens. Without it a drag is not heard, and nothing is kept.
     watched: bool,
 }
 
@@ -63,8 +63,8 @@ impl Windows {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             connection,
-            helper_place: OnceLock::new(),
-            helper: tokio::sync::Mutex::default(),
+            usher_place: OnceLock::new(),
+            usher: tokio::sync::Mutex::default(),
             places: Mutex::default(),
             making: tokio::sync::RwLock::default(),
             made: Mutex::default(),
@@ -73,10 +73,10 @@ impl Windows {
         })
     }
 
-    /// Where the helper's files may be written: a directory nobody else can write to.
-    pub(crate) fn keep_helper_in(&self, place: PathBuf) {
+    /// Where the usher's files may be written: a directory nobody else can write to.
+    pub(crate) fn keep_usher_in(&self, place: PathBuf) {
         // The first one counts.
-        let _ = self.helper_place.set(place);
+        let _ = self.usher_place.set(place);
     }
 
     /// The browser was just launched: its first window, if it has one, is for the first who wants one (S4.8).
@@ -104,7 +104,7 @@ impl Windows {
         let id = self.create(&create).await?;
         let window = self.window_of(&id).await?;
         self.put(window, bounds).await?;
-        self.call_helper();
+        self.call_usher();
         tracing::debug!("Created new window for this MCP session, windowId: {}", window.0);
         Ok((id, Spot { window, ground: Ground::New }))
     }
@@ -124,11 +124,11 @@ impl Windows {
 
     /// A page in this window, where `own` has pages already. Its place is asked for, not believed (S4.15).
     async fn open_tab(&self, cradle: &str, window: WindowId, own: &[Arc<CdpPage>]) -> Result<(String, Spot)> {
-        let helper = self.helper().await;
+        let usher = self.usher().await;
         let id = {
             let _making = self.making.read().await;
-            let id = match helper {
-                Some(helper) => helper.open_in(cradle, window).await?,
+            let id = match usher {
+                Some(usher) => usher.open_in(cradle, window).await?,
                 None => self.open_beside(&self.those_in(window, own).await).await?,
             };
             self.made().insert(id.clone());
@@ -145,8 +145,8 @@ impl Windows {
     }
 
     async fn bring(&self, target: &str, place: Place) -> Result<Spot> {
-        let helper = self.helper().await.ok_or_else(|| DriverError::Unsupported("This browser cannot move a tab.".into()))?;
-        helper.bring(target, place).await?;
+        let usher = self.usher().await.ok_or_else(|| DriverError::Unsupported("This browser cannot move a tab.".into()))?;
+        usher.bring(target, place).await?;
         self.forget(target);
         let window = self.window_of(target).await?;
         let ground = match place {
@@ -219,7 +219,7 @@ impl Windows {
         let made = self.made();
         let of_the_profile =
             |info: &target::TargetInfo| info.browser_context_id.as_ref().is_none_or(|id| !contexts.browser_context_ids.contains(id));
-        let strange = |info: &target::TargetInfo| !made.contains(&info.target_id) && !helper::is_helper(&info.url);
+        let strange = |info: &target::TargetInfo| !made.contains(&info.target_id) && !usher::is_usher(&info.url);
         Ok(targets.target_infos.into_iter().filter(|info| of_the_profile(info) && strange(info)).collect())
     }
 
@@ -255,50 +255,50 @@ impl Windows {
         places.known.clear();
     }
 
-    fn helper_gone(&self) {
+    fn usher_gone(&self) {
         self.places().watched = false;
         self.tabs_moved();
         if let Some(windows) = self.me.upgrade() {
-            tokio::spawn(async move { *windows.helper.lock().await = Help::Unasked });
+            tokio::spawn(async move { *windows.usher.lock().await = Help::Unasked });
         }
     }
 
-    /// Has the helper come: from the first window on somebody may drag tabs, and more of them will be wanted.
-    fn call_helper(&self) {
+    /// Has the usher come: from the first window on somebody may drag tabs, and more of them will be wanted.
+    fn call_usher(&self) {
         if let Some(windows) = self.me.upgrade() {
-            tokio::spawn(async move { drop(windows.helper().await) });
+            tokio::spawn(async move { drop(windows.usher().await) });
         }
     }
 
     /// The browser is let go: nothing of ours stays in it.
-    pub(crate) async fn dismiss_helper(&self) {
-        if let Help::Here(helper) = std::mem::take(&mut *self.helper.lock().await)
-            && let Err(error) = helper.leave().await
+    pub(crate) async fn dismiss_usher(&self) {
+        if let Help::Here(usher) = std::mem::take(&mut *self.usher.lock().await)
+            && let Err(error) = usher.leave().await
         {
-            tracing::debug!(%error, "the window helper stays in the browser until it ends");
+            tracing::debug!(%error, "the window usher stays in the browser until it ends");
         }
     }
 
-    async fn has_helper(&self) -> bool {
-        matches!(*self.helper.lock().await, Help::Here(_))
+    async fn has_usher(&self) -> bool {
+        matches!(*self.usher.lock().await, Help::Here(_))
     }
 
-    /// The helper, loaded when it is first needed.
-    async fn helper(&self) -> Option<Arc<Helper>> {
-        let mut help = self.helper.lock().await;
+    /// The usher, loaded when it is first needed.
+    async fn usher(&self) -> Option<Arc<Usher>> {
+        let mut help = self.usher.lock().await;
         match &*help {
-            Help::Here(helper) => return Some(Arc::clone(helper)),
+            Help::Here(usher) => return Some(Arc::clone(usher)),
             Help::Refused => return None,
             Help::Unasked => {}
         }
-        match Helper::find_or_load(&self.connection, self.helper_place.get()?, self.me.clone()).await {
-            Ok(helper) => {
-                *help = Help::Here(Arc::clone(&helper));
+        match Usher::find_or_load(&self.connection, self.usher_place.get()?, self.me.clone()).await {
+            Ok(usher) => {
+                *help = Help::Here(Arc::clone(&usher));
                 self.places().watched = true;
-                Some(helper)
+                Some(usher)
             }
             Err(error) => {
-                tracing::warn!(%error, "the window helper cannot be had: tabs are opened by clicks, and drags are looked for with each call");
+                tracing::warn!(%error, "the window usher cannot be had: tabs are opened by clicks, and drags are looked for with each call");
                 if matches!(error, CdpError::Refused { .. }) {
                     *help = Help::Refused;
                 }

@@ -1,4 +1,4 @@
-//! A new tab without the helper, for browsers that take no extension from us: a page of the session, in the window that is
+//! A new tab without the usher, for browsers that take no extension from us: a page of the session, in the window that is
 //! meant, opens a link of ours in a background tab. The click is made in a world of our own, on a link that is in no
 //! document, so the page's scripts see nothing of it; only such a world may ask for a tab in the background.
 

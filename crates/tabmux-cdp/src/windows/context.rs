@@ -87,7 +87,7 @@ impl Windowed for CdpContext {
             Place::New(bounds) => self.windows.open_window(self.cradle(), bounds).await?,
         };
         let page = self.take_in(&id).await?;
-        if matches!(place, Place::In(_)) && !self.windows.has_helper().await {
+        if matches!(place, Place::In(_)) && !self.windows.has_usher().await {
             click::forget_the_way(&page, &self.windows).await?;
         }
         Ok((page, spot))

@@ -99,7 +99,7 @@ impl Attached {
             let forget = || locked(&all).retain(|link| link.located.url != located.url);
             match connect(&located).await {
                 Ok(browser) => {
-                    browser.keep_window_helper_in(helper);
+                    browser.keep_window_usher_in(helper);
                     sender.send_replace(Progress::Here(Arc::clone(&browser)));
                     let why = browser.gone().await;
                     tracing::warn!(browser = browser.info().id, why, "a browser that was attached to is gone");

@@ -1,4 +1,4 @@
-//! The helper: a tiny extension of our own, loaded once per browser, whose hidden page does what CDP cannot. It opens a
+//! The usher: a tiny extension of our own, loaded once per browser, whose hidden page does what CDP cannot. It opens a
 //! tab in a named window, brings a tab into one, and hears when a person drags one. Sessions never see it.
 
 use std::io;
@@ -16,13 +16,13 @@ use crate::{CdpError, Result};
 
 const PAGE: &str = "tabmux-windows.html";
 const FILES: [(&str, &str); 3] = [
-    ("manifest.json", include_str!("helper/manifest.json")),
-    (PAGE, include_str!("helper/tabmux-windows.html")),
-    ("tabmux-windows.js", include_str!("helper/tabmux-windows.js")),
+    ("manifest.json", include_str!("usher/manifest.json")),
+    (PAGE, include_str!("usher/tabmux-windows.html")),
+    ("tabmux-windows.js", include_str!("usher/tabmux-windows.js")),
 ];
 
 #[derive(Debug)]
-pub(super) struct Helper {
+pub(super) struct Usher {
     connection: Connection,
     session: String,
     extension: String,
@@ -34,11 +34,11 @@ struct Answer {
     refused: Option<String>,
 }
 
-impl Helper {
-    /// The helper's page that a former daemon opened, or a new one. Files are written to `place`, which must be private.
+impl Usher {
+    /// The usher's page that a former daemon opened, or a new one. Files are written to `place`, which must be private.
     pub(super) async fn find_or_load(connection: &Connection, place: &Path, windows: Weak<Windows>) -> Result<Arc<Self>> {
         let known = connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
-        let ours = known.into_iter().find(|info| is_helper(&info.url));
+        let ours = known.into_iter().find(|info| is_usher(&info.url));
         let (extension, target_id) = match ours {
             Some(info) => (info.url.split('/').nth(2).unwrap_or_default().to_owned(), info.target_id),
             None => load(connection, place).await?,
@@ -47,9 +47,9 @@ impl Helper {
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         connection.listen(&session, Arc::new(Ears(windows)));
         connection.call_in(Some(&session), &runtime::Enable::default(), HOUSEKEEPING).await?;
-        let helper = Arc::new(Self { connection: connection.clone(), session, extension });
-        tokio::time::timeout(HOUSEKEEPING, helper.loaded()).await.map_err(|_| CdpError::Late { method: "the window helper" })??;
-        Ok(helper)
+        let usher = Arc::new(Self { connection: connection.clone(), session, extension });
+        tokio::time::timeout(HOUSEKEEPING, usher.loaded()).await.map_err(|_| CdpError::Late { method: "the window usher" })??;
+        Ok(usher)
     }
 
     /// Its page may still be loading, or not even have begun to.
@@ -113,11 +113,11 @@ impl Helper {
 }
 
 fn unreadable(why: String) -> CdpError {
-    CdpError::Unreadable { method: "the window helper", why }
+    CdpError::Unreadable { method: "the window usher", why }
 }
 
-/// Whether a target is the helper's page.
-pub(super) fn is_helper(url: &str) -> bool {
+/// Whether a target is the usher's page.
+pub(super) fn is_usher(url: &str) -> bool {
     url.strip_prefix("chrome-extension://").and_then(|rest| rest.split_once('/')).is_some_and(|(_, page)| page == PAGE)
 }
 
@@ -141,7 +141,7 @@ fn write(place: &Path) -> io::Result<()> {
     FILES.iter().try_for_each(|(name, text)| std::fs::write(place.join(name), text))
 }
 
-/// Hears the helper's page: all it ever says is that a tab was moved.
+/// Hears the usher's page: all it ever says is that a tab was moved.
 struct Ears(Weak<Windows>);
 
 impl Listener for Ears {
@@ -155,7 +155,7 @@ impl Listener for Ears {
 
     fn gone(&self, _why: &CdpError) {
         if let Some(windows) = self.0.upgrade() {
-            windows.helper_gone();
+            windows.usher_gone();
         }
     }
 }
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn only_the_helpers_own_page_is_taken_for_it() {
-        assert!(is_helper("chrome-extension://abcdefgh/tabmux-windows.html"));
+        assert!(is_usher("chrome-extension://abcdefgh/tabmux-windows.html"));
         for other in ["https://a.test/tabmux-windows.html", "chrome-extension://abc/other.html", "chrome-extension://abc", ""] {
-            assert!(!is_helper(other), "{other}");
+            assert!(!is_usher(other), "{other}");
         }
     }
 
     #[test]
-    fn the_helper_reaches_no_site_and_asks_for_one_permission() {
+    fn the_usher_reaches_no_site_and_asks_for_one_permission() {
         let manifest: serde_json::Value = serde_json::from_str(FILES[0].1).unwrap();
         assert_eq!(manifest["permissions"], serde_json::json!(["debugger"]));
         assert!(manifest.get("host_permissions").is_none() && manifest.get("content_scripts").is_none());
