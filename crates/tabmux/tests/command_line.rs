@@ -189,6 +189,8 @@ fn adopted(home: &Home, goodbye: &str) -> std::process::Child {
     let double = home.double();
     let (out, err) = (std::process::Stdio::null(), std::process::Stdio::piped());
     let up = home.tabmux(&["up"]).stdout(out).stderr(err).spawn().unwrap();
+    // It looks whether that one is older, then whether anybody listens.
+    drop(double.welcome());
     double.knocked();
     let mut watched = double.welcome();
     double.answer(&json!({"ok": {"listen": null}}));

@@ -67,7 +67,7 @@ impl Person {
         (Self { orders, done: Mutex::new(done) }, format!("--load-extension={}", extension.display()))
     }
 
-    fn asked(&self, order: Value) -> Value {
+    fn asked(&self, order: &Value) -> Value {
         self.orders.send(order.clone()).unwrap();
         let done = self.done.lock().unwrap().recv_timeout(SOON).unwrap_or_else(|_| panic!("the person does {order}"));
         assert!(done.get("error").is_none(), "{order}: {done}");
@@ -75,39 +75,39 @@ impl Person {
     }
 
     pub(crate) fn opens_window(&self, url: &str) {
-        self.asked(json!({"what": "window", "url": url}));
+        self.asked(&json!({"what": "window", "url": url}));
     }
 
     pub(crate) fn opens_tab(&self, url: &str, beside: &str) {
-        self.asked(json!({"what": "tab", "url": url, "beside": beside}));
+        self.asked(&json!({"what": "tab", "url": url, "beside": beside}));
     }
 
     /// Drags the tab at `url` into the window of the one at `beside`; both by the ends of their addresses.
     pub(crate) fn drags(&self, url: &str, beside: &str) {
-        self.asked(json!({"what": "drag", "url": url, "beside": beside}));
+        self.asked(&json!({"what": "drag", "url": url, "beside": beside}));
     }
 
     /// Drags a tab out into a window of its own.
     pub(crate) fn tears_off(&self, url: &str) {
-        self.asked(json!({"what": "tear", "url": url}));
+        self.asked(&json!({"what": "tear", "url": url}));
     }
 
     pub(crate) fn closes(&self, url: &str) {
-        self.asked(json!({"what": "close", "url": url}));
+        self.asked(&json!({"what": "close", "url": url}));
     }
 
     pub(crate) fn closes_window_of(&self, url: &str) {
-        self.asked(json!({"what": "closeWindow", "url": url}));
+        self.asked(&json!({"what": "closeWindow", "url": url}));
     }
 
     /// What the person looks at.
     pub(crate) fn looks_at(&self) -> Value {
-        self.asked(json!({"what": "active"}))
+        self.asked(&json!({"what": "active"}))
     }
 
     /// Every window there is: `{id, type, bounds, tabs}`.
     pub(crate) fn windows(&self) -> Vec<Value> {
-        self.asked(json!({"what": "windows"})).as_array().unwrap().clone()
+        self.asked(&json!({"what": "windows"})).as_array().unwrap().clone()
     }
 
     /// The window in which a tab is at this address.
