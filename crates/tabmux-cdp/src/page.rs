@@ -5,6 +5,7 @@ mod console;
 mod ears;
 mod emulation;
 mod evaluate;
+mod given_up;
 mod memento;
 mod navigate;
 mod shot;
@@ -32,6 +33,7 @@ use crate::protocol::{Command, emulation as emulated, inspector, log, network, p
 use crate::world::{Build, World};
 
 use ears::Ears;
+use given_up::GivenUp;
 pub(crate) use memento::Memento;
 use state::Life;
 pub(crate) use state::PageState;
@@ -48,6 +50,8 @@ pub(crate) struct CdpPage {
     connection: Connection,
     state: Arc<PageState>,
     world: Arc<World>,
+    /// Held while a script that was given up is ended.
+    freeing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl CdpPage {
@@ -80,7 +84,8 @@ impl CdpPage {
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
         let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
         connection.listen(&session, Arc::new(ears));
-        Arc::new(Self { handle: Handle(target.to_owned()), session, connection: connection.clone(), state, world: Arc::clone(world) })
+        let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
+        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing })
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -207,6 +212,7 @@ impl Page for CdpPage {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
             Ok(()) | Err(DriverError::PageCrashed) => {
+                self.freed().await;
                 let underway = Underway::begin(self);
                 let gone = self.go(to).await;
                 underway.over();
@@ -218,9 +224,9 @@ impl Page for CdpPage {
 
     async fn evaluate(&self, script: &str) -> Result<Value> {
         self.state.usable()?;
-        let given_up = GivenUp { page: self, armed: true };
+        let given_up = GivenUp::unless_done(self);
         let value = self.run(script).await;
-        given_up.disarm();
+        given_up.done();
         value
     }
 
@@ -331,38 +337,3 @@ fn tiny_screencast() -> page::StartScreencast {
         ..page::StartScreencast::default()
     }
 }
-
-/// A script whose caller gave up may still spin in the page and would hold up every later call.
-struct GivenUp<'a> {
-    page: &'a CdpPage,
-    armed: bool,
-}
-
-impl GivenUp<'_> {
-    fn disarm(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if !self.armed || self.page.state.usable().is_err() {
-            return;
-        }
-        let (connection, session) = (self.page.connection.clone(), self.page.session.clone());
-        tokio::spawn(async move { free(&connection, &session).await });
-    }
-}
-
-/// Ends what runs in the page, but only if the page does not answer: one that merely waits for a promise is
-/// left alone, or the next script would be the one that is ended.
-async fn free(connection: &Connection, session: &str) {
-    let probe = runtime::Evaluate { expression: "0".into(), ..runtime::Evaluate::default() };
-    if let Err(CdpError::Late { .. }) = connection.call_in(Some(session), &probe, PROBE).await {
-        // Whatever comes of it, the page's next call says how the page is.
-        let _ = connection.call_in(Some(session), &runtime::TerminateExecution::default(), HOUSEKEEPING).await;
-    }
-}
-
-/// How long a page that is not spinning takes at most to answer nothing.
-const PROBE: std::time::Duration = std::time::Duration::from_millis(500);
