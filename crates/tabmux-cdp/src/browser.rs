@@ -217,7 +217,7 @@ impl Listener for Targets {
         match method {
             target::TargetCreated::METHOD => {
                 let Some(target::TargetCreated { target_info: info }) = read(params) else { return };
-                if info.kind != "page" || self.windows().is_some_and(|windows| windows.came_up(&info)) {
+                if info.kind != "page" {
                     return;
                 }
                 match self.of(&info) {
@@ -228,8 +228,7 @@ impl Listener for Targets {
             target::TargetInfoChanged::METHOD => {
                 let Some(target::TargetInfoChanged { target_info: info }) = read(params) else { return };
                 if let Some(windows) = self.windows() {
-                    windows.forget(&info.target_id);
-                    windows.came_up(&info);
+                    windows.is_at(&info.target_id, &info.url);
                 }
                 if let Some(context) = self.of(&info) {
                     context.moved(&info);

@@ -100,11 +100,6 @@ impl CdpPage {
         &self.state
     }
 
-    /// Chromium's name for what it shows.
-    pub(crate) fn target(&self) -> &str {
-        &self.handle.0
-    }
-
     pub(crate) fn session(&self) -> &str {
         &self.session
     }

@@ -1,7 +1,6 @@
 //! Windows of a shared profile: makes them, opens tabs in the one that is named, and knows which page is in which. It
 //! cares neither how the browser was started nor whose a window is. Nothing here takes the person's focus.
 
-mod click;
 mod context;
 mod usher;
 
@@ -15,10 +14,8 @@ use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Place, Result, Spot, Wind
 
 use crate::CdpError;
 use crate::connection::Connection;
-use crate::page::CdpPage;
 use crate::protocol::{browser, target};
 pub(crate) use context::OwnWindows;
-use tokio::sync::oneshot;
 use usher::Usher;
 
 /// The windows of one browser.
@@ -33,8 +30,6 @@ pub(crate) struct Windows {
     /// Held for reading while a target is made, and for writing by who wants to know whether a new one was made by us.
     making: tokio::sync::RwLock<()>,
     made: Mutex<HashSet<String>>,
-    /// Who waits for a tab that was opened without the usher, by its address.
-    awaited: Mutex<HashMap<String, oneshot::Sender<String>>>,
     /// We launched the browser and nobody has had a window in it yet.
     untouched: AtomicBool,
 }
@@ -52,6 +47,8 @@ enum Help {
 #[derive(Debug, Default)]
 struct Places {
     known: HashMap<String, WindowId>,
+    /// Where each of them was when the browser last spoke of it.
+    urls: HashMap<String, String>,
     /// How often tabs were moved: what was asked before may be answered too late.
     moves: u64,
     /// The usher listens. Without it a drag is not heard, and nothing is kept.
@@ -68,7 +65,6 @@ impl Windows {
             places: Mutex::default(),
             making: tokio::sync::RwLock::default(),
             made: Mutex::default(),
-            awaited: Mutex::default(),
             untouched: AtomicBool::new(false),
         })
     }
@@ -122,26 +118,18 @@ impl Windows {
         Ok(Some((only.target_id, window)))
     }
 
-    /// A page in this window, where `own` has pages already. Its place is asked for, not believed (S4.15).
-    async fn open_tab(&self, cradle: &str, window: WindowId, own: &[Arc<CdpPage>]) -> Result<(String, Spot)> {
-        let usher = self.usher().await;
+    /// A page in this window. Its place is asked for, not believed (S4.15). Without the usher there is no way that leaves the
+    /// person's focus alone (a click of ours on a link takes it, seen on a display), so the page gets a window of its own.
+    async fn open_tab(&self, cradle: &str, window: WindowId) -> Result<(String, Spot)> {
+        let usher = self.usher().await.ok_or(DriverError::WindowFull)?;
         let id = {
             let _making = self.making.read().await;
-            let id = match usher {
-                Some(usher) => usher.open_in(cradle, window).await?,
-                None => self.open_beside(&self.those_in(window, own).await).await?,
-            };
+            let id = usher.open_in(cradle, window).await?;
             self.made().insert(id.clone());
             id
         };
         let window = self.window_of(&id).await?;
         Ok((id, Spot { window, ground: Ground::Old }))
-    }
-
-    async fn those_in(&self, window: WindowId, pages: &[Arc<CdpPage>]) -> Vec<Arc<CdpPage>> {
-        let found = join_all(pages.iter().map(|page| self.window_of(page.target()))).await;
-        let inside = found.iter().zip(pages).filter(|(found, _)| **found == Ok(window));
-        inside.map(|(_, page)| Arc::clone(page)).collect()
     }
 
     async fn bring(&self, target: &str, place: Place) -> Result<Spot> {
@@ -239,13 +227,22 @@ impl Windows {
         self.made().remove(target);
     }
 
-    /// The page went elsewhere or changed otherwise; it may be in another window too.
-    pub(crate) fn forget(&self, target: &str) {
+    /// A page that went elsewhere may be in another window too; one whose title changed is not.
+    pub(crate) fn is_at(&self, target: &str, url: &str) {
+        let mut places = self.places();
+        let Places { known, urls, .. } = &mut *places;
+        if known.contains_key(target) && urls.insert(target.to_owned(), url.to_owned()).is_none_or(|before| before != url) {
+            known.remove(target);
+        }
+    }
+
+    fn forget(&self, target: &str) {
         self.places().known.remove(target);
     }
 
     pub(crate) fn destroyed(&self, target: &str) {
         self.forget(target);
+        self.places().urls.remove(target);
         self.made().remove(target);
     }
 
@@ -279,10 +276,6 @@ impl Windows {
         }
     }
 
-    async fn has_usher(&self) -> bool {
-        matches!(*self.usher.lock().await, Help::Here(_))
-    }
-
     /// The usher, loaded when it is first needed.
     async fn usher(&self) -> Option<Arc<Usher>> {
         let mut help = self.usher.lock().await;
@@ -298,7 +291,7 @@ impl Windows {
                 Some(usher)
             }
             Err(error) => {
-                tracing::warn!(%error, "the window usher cannot be had: tabs are opened by clicks, and drags are looked for with each call");
+                tracing::warn!(%error, "the window usher cannot be had: each page gets a window, and drags are looked for with each call");
                 if matches!(error, CdpError::Refused { .. }) {
                     *help = Help::Refused;
                 }
@@ -309,10 +302,6 @@ impl Windows {
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn awaited(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<String>>> {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, HashSet<String>> {

@@ -35,9 +35,9 @@ fn await_only(person: &Person, theirs: &[(String, String)]) {
     until("only the person's pages are left", SOON, || (person.pages() == theirs).then_some(()));
 }
 
-/// What the person's pages told of being looked away from since then.
+/// What the page the person looks at told of being looked away from since then. The others are behind it already.
 fn disturbances(person: &Person, since: usize) -> Vec<String> {
-    let told = |path: &String| (path.starts_with("/blurred-") || path.starts_with("/hidden-")) && !path.contains("-agent");
+    let told = |path: &String| ["/blurred-looked-at", "/hidden-looked-at"].contains(&path.as_str());
     person.site.seen().into_iter().skip(since).filter(told).collect()
 }
 

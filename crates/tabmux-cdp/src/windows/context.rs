@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tabmux_driver::{DriverError, Ground, Handle, Page, Place, Result, Spot, Strangers, WindowBounds, WindowId, Windowed};
 
-use super::click;
 use crate::context::{CdpContext, Unit, closed};
 use crate::page::CdpPage;
 use crate::protocol::target::TargetInfo;
@@ -83,13 +82,10 @@ impl Windowed for CdpContext {
             return Err(closed());
         }
         let (id, spot) = match place {
-            Place::In(window) => self.windows.open_tab(&self.cradle(), window, &self.pages()).await?,
+            Place::In(window) => self.windows.open_tab(&self.cradle(), window).await?,
             Place::New(bounds) => self.windows.open_window(self.cradle(), bounds).await?,
         };
         let page = self.take_in(&id).await?;
-        if matches!(place, Place::In(_)) && !self.windows.has_usher().await {
-            click::forget_the_way(&page, &self.windows).await?;
-        }
         Ok((page, spot))
     }
 

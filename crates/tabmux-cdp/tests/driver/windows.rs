@@ -406,33 +406,14 @@ async fn click(stage: &Stage, page: &Arc<dyn Page>, button: &str, modifiers: i64
     }
 }
 
-/// S4.5, S4.15: a browser that takes no extension from us has its tabs in the right windows all the same.
+/// S4.1: a browser that takes no extension from us has each page of a session in a window, and nobody's focus is taken.
 #[tokio::test]
-async fn without_the_helper_tabs_land_right_too_and_drags_are_found() {
+async fn without_the_usher_every_page_gets_a_window() {
     let stage = Stage { browser: support::everyday_chromium().await, _display: None };
-    let site = support::site(|_| "hello".into()).await;
-    let _person = stage.persons_window(&site).await;
-    let contexts = [stage.settled().await, stage.settled().await];
-    let _latest = stage.persons_window(&site).await;
-    go(&contexts[0].1, &site).await;
-    let opening = (0..6).map(|number| {
-        let (context, _, window) = &contexts[number % 2];
-        async move { (open(context, Place::In(*window)).await, *window) }
-    });
-    for ((page, spot), expected) in join_all(opening).await {
-        assert_eq!(spot, Spot { window: expected, ground: Ground::Old });
-        assert_eq!(stage.window_of(page.handle()).await.window_id, expected.0);
-        assert_eq!(soon(page.evaluate("[location.href, origin, history.length]")).await, Ok(json!(["about:blank", "null", 1])));
-        until(async || page.url() == "about:blank").await;
-    }
-    assert!(stage.targets().await.iter().all(|info| !info.url.starts_with("chrome-extension:")), "there is no helper");
-    assert!(contexts.iter().all(|(context, ..)| context.popups().try_recv().is_err()));
-    // With every page of the window busy there is no hand to open a tab with.
-    let (context, page, window) = stage.settled().await;
-    let spinning = page.evaluate("for (;;) {}");
-    let refused = async { windows(&context).open_page_at(Place::In(window)).await.map(|_| ()) };
-    tokio::select! {
-        ended = spinning => panic!("an endless loop ended: {ended:?}"),
-        refused = soon(refused) => assert_eq!(refused, Err(DriverError::WindowFull)),
-    }
+    let (context, _, window) = stage.settled().await;
+    let refused = soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ());
+    assert_eq!(refused, Err(DriverError::WindowFull));
+    let page = soon(context.open_page()).await.expect("a page opens");
+    assert_ne!(stage.window_of(page.handle()).await.window_id, window.0);
+    assert!(stage.targets().await.iter().all(|info| !info.url.starts_with("chrome-extension:")), "there is no usher");
 }

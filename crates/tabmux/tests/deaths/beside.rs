@@ -87,10 +87,10 @@ fn a_busy_loop_stops_nobody_and_its_page_goes_on_afterwards() {
     street.owner.fails("evaluate", &json!({"script": "1", "timeout": 500}), "timeout");
     street.owner.ok("navigate", &json!({"reload": true}));
     assert_eq!(eval(&street.owner, "location.pathname"), json!("/owner"));
-    let spinning = street.owner.start_call("evaluate", &json!({"script": "for (;;) {}", "timeout": 60000}));
+    let spinning = street.beside("evaluate", &json!({"script": "for (;;) {}", "timeout": 60000}));
     street.owner.ok("close_page", &json!({"tabId": "t1"}));
     assert_eq!(street.owner.finish_call(&spinning, SOON).code(), "tab_gone");
-    let spinning = street.owner.start_call("evaluate", &json!({"script": "for (;;) {}", "timeout": 60000}));
+    let spinning = street.beside("evaluate", &json!({"script": "for (;;) {}", "timeout": 60000}));
     street.owner.ok("close_session", &json!({}));
     assert_eq!(street.owner.finish_call(&spinning, SOON).code(), "session_closed");
 }
