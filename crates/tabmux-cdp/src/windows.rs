@@ -49,7 +49,7 @@ struct Places {
     known: HashMap<String, WindowId>,
     /// Where each of them was when the browser last spoke of it.
     urls: HashMap<String, String>,
-    /// How often tabs were moved: what was asked before may be answered too late.
+    /// How often tabs were moved or closed: what was asked before may be answered too late.
     moves: u64,
     /// The usher listens. Without it a drag is not heard, and nothing is kept.
     watched: bool,
@@ -241,8 +241,11 @@ impl Windows {
     }
 
     pub(crate) fn destroyed(&self, target: &str) {
-        self.forget(target);
-        self.places().urls.remove(target);
+        let mut places = self.places();
+        places.moves += 1;
+        places.known.remove(target);
+        places.urls.remove(target);
+        drop(places);
         self.made().remove(target);
     }
 
