@@ -4,38 +4,16 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use support::site::Site;
 use support::{Lab, Mcp, SOON, at_once, process, until};
 
-/// Serves a page for every path until the test ends; the page says its path and shows its cookies.
+/// Serves a page for every path until the test ends; the page says its path.
 fn site() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer(stream));
-        }
-    });
-    format!("http://{address}")
-}
-
-fn answer(mut stream: std::net::TcpStream) -> Option<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut chunk = [0; 4096];
-        let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
-        request.extend_from_slice(&chunk[..read]);
-    }
-    let request = String::from_utf8_lossy(&request);
-    let path = request.split(' ').nth(1)?;
-    let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";
-    stream.write_all(format!("{head}{}\r\n\r\n{page}", page.len()).as_bytes()).ok()
+    Site::start(|path| format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>")).at("")
 }
 
 fn eval(client: &Mcp, script: &str) -> Value {
