@@ -313,7 +313,10 @@ seen_and_unseen! {
         assert!(spot.ground == Ground::New && spot.window != window && spot.window != foreign);
         assert_eq!(soon(lost.evaluate("globalThis.kept")).await, Ok(json!(7)), "the very page");
         soon(page.close()).await.expect("it closes");
-        until(async || windows(&context).bring(lost.handle(), Place::In(window)).await == Err(DriverError::WindowGone)).await;
+        // Brought while its last page is still closing, the page would keep the window open.
+        let bounds = browser::GetWindowBounds { window_id: window.0 };
+        until(async || stage.browser.connection().call(None, &bounds).await.is_err()).await;
+        assert_eq!(soon(windows(&context).bring(lost.handle(), Place::In(window))).await, Err(DriverError::WindowGone));
     }
 
     /// S4.6: nothing a session does takes the person's focus, and none of the person's pages is looked into.
