@@ -262,6 +262,7 @@ pub(crate) fn catalog() -> Catalog {
         description: tool.description.to_owned(),
         schema: tabmux_tools::schema(tool),
         read_only: tool.effect == Effect::Read,
+        level: tool.level,
     };
     Catalog::new(tabmux_tools::TABLE.iter().map(listing).collect())
 }

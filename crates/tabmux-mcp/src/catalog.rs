@@ -1,11 +1,11 @@
 //! The tool list as MCP shows it: built once, in the table's order, the same for everybody (C11). What a tool
 //! does is deliberately absent.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use rmcp::model::{ErrorData, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
+use tabmux_tools::Level;
 
 /// One line of the tool table, as an agent sees it.
 #[derive(Clone, Debug)]
@@ -16,33 +16,34 @@ pub struct ToolListing {
     pub schema: Value,
     /// Whether a call only reads.
     pub read_only: bool,
+    /// Which lists show it.
+    pub level: Level,
 }
 
 /// The whole list, shared by every connection.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    tools: Arc<[Tool]>,
+    tools: Arc<[(Level, Tool)]>,
 }
 
 impl Catalog {
     pub fn new(listings: Vec<ToolListing>) -> Self {
-        Self { tools: listings.into_iter().map(tool).collect() }
+        Self { tools: listings.into_iter().map(|listing| (listing.level, tool(listing))).collect() }
     }
 
-    /// The tools of an endpoint: all, or those of `--tools`. The order is the table's either way.
-    pub(crate) fn shown(&self, only: Option<&HashSet<String>>) -> Vec<Tool> {
-        let is_shown = |tool: &&Tool| only.is_none_or(|names| names.contains(tool.name.as_ref()));
-        self.tools.iter().filter(is_shown).cloned().collect()
+    /// The tools an endpoint of this level lists, in the table's order.
+    pub(crate) fn shown(&self, level: Level) -> Vec<Tool> {
+        self.tools.iter().filter(|(own, _)| *own <= level).map(|(_, tool)| tool.clone()).collect()
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+        self.tools.iter().map(|(_, tool)| tool).find(|tool| tool.name == name)
     }
 
     /// The answer to a tool nobody has: it names the tool and the one that was probably meant.
     pub(crate) fn unknown(&self, name: &str) -> ErrorData {
         let asked: String = name.chars().take(LONGEST_ECHO).collect();
-        let nearest = self.tools.iter().map(|tool| tool.name.as_ref()).min_by_key(|known| distance(&asked, known));
+        let nearest = self.tools.iter().map(|(_, tool)| tool.name.as_ref()).min_by_key(|known| distance(&asked, known));
         let message = match nearest {
             Some(nearest) => format!("Unknown tool: {asked}. The nearest name is {nearest}; tools/list names all of them."),
             None => format!("Unknown tool: {asked}. There are no tools."),
@@ -59,8 +60,9 @@ fn tool(listing: ToolListing) -> Tool {
         Value::Object(schema) => schema,
         _ => Map::from_iter([("type".to_owned(), json!("object"))]),
     };
-    let annotations = ToolAnnotations::new().read_only(listing.read_only);
-    Tool::new(listing.name, listing.description, schema).with_annotations(annotations)
+    let tool = Tool::new(listing.name, listing.description, schema);
+    // That a tool writes is what is assumed of one that says nothing, and every word of the list costs.
+    if listing.read_only { tool.with_annotations(ToolAnnotations::new().read_only(true)) } else { tool }
 }
 
 /// How many letters must change to make one name of the other (Levenshtein).
@@ -84,23 +86,24 @@ mod tests {
     use super::*;
 
     fn catalog() -> Catalog {
-        let listing = |name: &str, read_only| ToolListing {
+        let listing = |(name, level): (&str, Level)| ToolListing {
             name: name.into(),
             description: format!("About {name}."),
             schema: json!({ "type": "object", "properties": {} }),
-            read_only,
+            read_only: true,
+            level,
         };
-        Catalog::new(vec![listing("navigate", false), listing("list_pages", true), listing("snapshot", true)])
+        Catalog::new([("navigate", Level::Slim), ("pdf", Level::Full), ("list_pages", Level::Core)].map(listing).into())
     }
 
     #[test]
-    fn the_list_keeps_the_tables_order_and_a_filter_only_hides() {
+    fn the_list_keeps_the_tables_order_and_a_level_only_hides() {
         let catalog = catalog();
-        let names = |only: Option<&HashSet<String>>| catalog.shown(only).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
-        assert_eq!(names(None), ["navigate", "list_pages", "snapshot"]);
-        let only = HashSet::from(["snapshot".to_owned(), "navigate".to_owned()]);
-        assert_eq!(names(Some(&only)), ["navigate", "snapshot"]);
-        assert!(catalog.get("list_pages").is_some());
+        let names = |level| catalog.shown(level).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(Level::Full), ["navigate", "pdf", "list_pages"]);
+        assert_eq!(names(Level::Core), ["navigate", "list_pages"]);
+        assert_eq!(names(Level::Slim), ["navigate"]);
+        assert!(catalog.get("pdf").is_some());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 #![expect(deprecated, reason = "logging/setLevel and resources/subscribe live on in older revisions, which the fixtures serve")]
 
-use std::collections::HashSet;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::Map;
 use tabmux_core::{ClientId, Code, Fault};
+use tabmux_tools::Level;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +44,7 @@ const INSTRUCTIONS: &str = "tabmux gives each agent its own browser session. nav
 pub struct Handler {
     dispatch: Arc<dyn Dispatch>,
     catalog: Catalog,
-    shown: Option<Arc<HashSet<String>>>,
+    level: Level,
     caller: Caller,
     fixtures: Fixtures,
     open_calls: Arc<Semaphore>,
@@ -84,13 +84,13 @@ impl Handler {
 
     fn with_caller(dispatch: Arc<dyn Dispatch>, catalog: Catalog, caller: Caller) -> Self {
         let open_calls = Arc::new(Semaphore::new(MOST_OPEN_CALLS));
-        Self { dispatch, catalog, shown: None, caller, fixtures: Fixtures::None, open_calls, lost: CancellationToken::new() }
+        Self { dispatch, catalog, level: Level::default(), caller, fixtures: Fixtures::None, open_calls, lost: CancellationToken::new() }
     }
 
-    /// Lists only these tools on this endpoint (`--tools`). Every tool stays callable.
+    /// How many tools this endpoint lists (`--tools`). Every tool stays callable.
     #[must_use]
-    pub fn showing(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.shown = Some(Arc::new(names.into_iter().collect()));
+    pub fn showing(mut self, level: Level) -> Self {
+        self.level = level;
         self
     }
 
@@ -187,7 +187,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut tools = self.catalog.shown(self.shown.as_deref());
+        let mut tools = self.catalog.shown(self.level);
         if self.serves_fixtures() {
             tools.extend(conformance::tools());
         }
@@ -195,7 +195,7 @@ impl ServerHandler for Handler {
         if !caller::is_new_era(&context) {
             return Ok(list);
         }
-        let scope = if self.shown.is_some() { CacheScope::Private } else { CacheScope::Public };
+        let scope = if self.level == Level::default() { CacheScope::Public } else { CacheScope::Private };
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(scope))
     }
 

@@ -3,17 +3,24 @@
 
 mod generated;
 
+use crate::{Level, shown};
+
 /// The tokens one tool takes in a tool list.
 pub fn cost(name: &str) -> Option<usize> {
     generated::COSTS.iter().find(|(known, _)| *known == name).map(|(_, tokens)| *tokens)
 }
 
+/// The tokens a whole tool list takes.
+pub fn list_cost(level: Level) -> usize {
+    shown(level).filter_map(|tool| cost(tool.name)).sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::{TABLE, Tool, cost, listing};
+    use crate::{Level, TABLE, Tool, list_cost, listing, shown};
 
-    /// The most the whole list may cost. Others take 4,400 to 17,400 (FACTS §2).
-    const MAX_TOKENS: usize = 2500;
+    /// The most a list may cost. Others take 4,400 to 17,400 (FACTS §2).
+    const MAX_TOKENS: [(Level, usize); 3] = [(Level::Slim, 900), (Level::Core, 2500), (Level::Full, 5000)];
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/costs/generated.rs");
 
@@ -36,11 +43,14 @@ mod tests {
         assert_eq!(written, file, "run `TABMUX_BLESS=1 cargo test -p tabmux-tools costs`");
     }
 
+    /// Counted as a client gets it, in one piece, and not as the sum of its parts.
     #[test]
-    fn the_whole_list_stays_small() {
-        let total: usize = TABLE.iter().map(tokens).sum();
-        assert!(total <= MAX_TOKENS, "{total} tokens");
-        let told: usize = TABLE.iter().filter_map(|tool| cost(tool.name)).sum();
-        assert_eq!(told, total, "run `TABMUX_BLESS=1 cargo test -p tabmux-tools costs`");
+    fn every_list_stays_small() {
+        for (level, most) in MAX_TOKENS {
+            let list: Vec<_> = shown(level).map(listing).collect();
+            let tokens = tiktoken_rs::o200k_base_singleton().encode_ordinary(&serde_json::json!({ "tools": list }).to_string()).len();
+            assert!(tokens <= most, "{level:?}: {tokens} tokens");
+            assert!(tokens.abs_diff(list_cost(level)) < 50, "{level:?}: {tokens} and {}", list_cost(level));
+        }
     }
 }

@@ -3,16 +3,16 @@
 use serde_json::Value;
 use tabmux_core::Code;
 
-use crate::{Effect, Group, Run, TABLE, Tool, cost, schema};
+use crate::{Effect, Group, Level, Run, TABLE, Tool, cost, list_cost, schema, shown};
 
 /// The whole page.
 pub fn markdown() -> String {
-    let total: usize = TABLE.iter().filter_map(|tool| cost(tool.name)).sum();
     let mut page = format!(
         "# Tools\n\n\
          <!-- Generated from the tool table by `cargo xtask docs`. Do not edit. -->\n\n\
-         {} tools, {total} tokens (o200k) in a tool list. A tool that *reads* may be sent again when its outcome is unknown; one that *writes* may not.\n",
-        TABLE.len()
+         `--tools` says how many an endpoint lists; every tool stays callable. Tokens are o200k's.\n\n{}\n\
+         A tool that *reads* may be sent again when its outcome is unknown; one that *writes* may not.\n",
+        levels()
     );
     for group in [Group::Sessions, Group::Pages, Group::See, Group::Act, Group::Many, Group::State] {
         let mut tools = TABLE.iter().filter(|tool| tool.group == group).peekable();
@@ -24,6 +24,14 @@ pub fn markdown() -> String {
         }
     }
     page + &errors()
+}
+
+fn levels() -> String {
+    let row = |level: Level| {
+        let default = if level == Level::default() { " (default)" } else { "" };
+        format!("| `{}`{default} | {} | {} |\n", level.name(), shown(level).count(), list_cost(level))
+    };
+    "| list | tools | tokens |\n|---|---|---|\n".to_owned() + &Level::ALL.map(row).concat()
 }
 
 fn heading(group: Group) -> &'static str {
@@ -43,7 +51,13 @@ fn section(tool: &Tool) -> String {
         Effect::Write => "Writes",
     };
     let tokens = cost(tool.name).unwrap_or_default();
-    let mut text = format!("\n### `{}`\n\n{}\n\n{effect}{}, {tokens} tokens.\n\n", tool.name, tool.description, traits(tool.run));
+    let mut text = format!(
+        "\n### `{}`\n\n{}\n\n{effect}{}; list `{}`, {tokens} tokens.\n\n",
+        tool.name,
+        tool.description,
+        traits(tool.run),
+        tool.level.name()
+    );
     text += "| argument | type | meaning |\n|---|---|---|\n";
     let schema = schema(tool);
     let required = schema["required"].as_array().cloned().unwrap_or_default();

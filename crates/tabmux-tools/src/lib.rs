@@ -22,10 +22,10 @@ mod visible;
 
 pub use address::allowed_url;
 pub use arguments::{Arguments, Common, MAX_TIMEOUT, common};
-pub use costs::cost;
+pub use costs::{cost, list_cost};
 pub use desk::{Desk, OpenSession, SessionList, SessionView};
 pub use pages::{PageRef, PageView, Pages};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};
 pub use table::{TABLE, find, listing, named, schema, shown};
-pub use tool::{DeskTool, Effect, Group, PageTool, Run, Tool, ToolResult};
+pub use tool::{DeskTool, Effect, Group, Level, PageTool, Run, Tool, ToolResult};
 pub use visible::{line as visible_line, text as visible_text};

@@ -10,7 +10,7 @@ use crate::tools::{
     upload_file, wait_for,
 };
 use crate::visible;
-use crate::{Run, Tool};
+use crate::{Level, Run, Tool};
 
 /// Fixed order: `tools/list` must be the same for everybody, every time.
 pub static TABLE: &[Tool] = &[
@@ -43,12 +43,9 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TABLE.iter().find(|tool| tool.name == name)
 }
 
-/// The tools `--tools slim` lists: enough to open a page, read it and act on it. Every tool stays callable.
-const SLIM: &[&str] = &["start_browser", "list_sessions", "close_session", "navigate", "read_text", "evaluate"];
-
-/// The names an endpoint of this level lists; `None` when it lists all.
-pub fn shown(level: &str) -> Option<Vec<String>> {
-    (level == "slim").then(|| SLIM.iter().map(|name| (*name).to_owned()).collect())
+/// The tools a list of this level shows, in the table's order.
+pub fn shown(level: Level) -> impl Iterator<Item = &'static Tool> {
+    TABLE.iter().filter(move |tool| tool.level <= level)
 }
 
 /// Finds a tool, or says which one may have been meant.

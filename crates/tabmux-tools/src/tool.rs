@@ -15,6 +15,7 @@ pub type ToolResult = Result<Reply, Fault>;
 pub struct Tool {
     pub name: &'static str,
     pub group: Group,
+    pub level: Level,
     pub description: &'static str,
     pub effect: Effect,
     /// The JSON Schema of the tool's own arguments; `schema()` adds `sessionId`, `tabId` and `timeout`.
@@ -30,6 +31,18 @@ pub enum Group {
     Act,
     Many,
     State,
+}
+
+/// From which tool list on a tool is shown: a list shows its own level and the lower ones. Every tool stays callable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Enough to open a page, read it and act on it.
+    Slim,
+    /// What an endpoint lists that asked for nothing else.
+    #[default]
+    Core,
+    /// The rarely used ones too.
+    Full,
 }
 
 /// Whether a call may be sent again when its outcome is unknown.
@@ -66,6 +79,22 @@ pub trait PageTool: Send + Sync {
     /// `handle_dialog` never queues: it is what a blocked call waits for.
     fn skips_queue(&self) -> bool {
         false
+    }
+}
+
+impl Level {
+    pub const ALL: [Self; 3] = [Self::Slim, Self::Core, Self::Full];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slim => "slim",
+            Self::Core => "core",
+            Self::Full => "full",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tabmux_core::{ClientId, Code, Fault, Identity, Link};
 use tabmux_mcp::{Fixtures, Handler};
-use tabmux_tools::Effect;
+use tabmux_tools::{Effect, Level};
 use tabmux_wire::VERSION;
 use tabmux_wire::control::WireFault;
 use tabmux_wire::hello::{GoodbyeLine, Hello, HelloLine, Role, Welcome, WelcomeLine};
@@ -81,10 +81,10 @@ impl Door {
     async fn mcp(self: &Arc<Self>, here: Presence, hello: Hello, reader: Reader, write: OwnedWriteHalf) {
         let client = here.client;
         let fixtures = if self.hub.settings.conformance_fixtures { Fixtures::Conformance } else { Fixtures::None };
-        let mut handler = Handler::new(Arc::new(Doorway(Arc::clone(&self.hub))), self.catalog.clone(), client).with_fixtures(fixtures);
-        if let Some(names) = hello.tools.as_deref().and_then(tabmux_tools::shown) {
-            handler = handler.showing(names);
-        }
+        // A newer shim may know a level that this daemon does not.
+        let level = hello.tools.as_deref().and_then(Level::named).unwrap_or_default();
+        let doorway = Arc::new(Doorway(Arc::clone(&self.hub)));
+        let handler = Handler::new(doorway, self.catalog.clone(), client).with_fixtures(fixtures).showing(level);
         let (transport, sender) = tabmux_mcp::open_lines(reader, write);
         let ends = CancellationToken::new();
         let serving = tabmux_mcp::serve_lines(handler, transport, hello.initialize, ends.clone());

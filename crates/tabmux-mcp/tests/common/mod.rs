@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_mcp::{Catalog, Dispatch, ToolAnswer, ToolCall, ToolListing};
-use tabmux_tools::{Content, Reply};
+use tabmux_tools::{Content, Level, Reply};
 use tokio::sync::{Notify, mpsc};
 
 /// No test waits longer for anything.
@@ -79,6 +79,7 @@ pub(crate) fn catalog() -> Catalog {
         description: format!("Does {name}."),
         schema: json!({ "type": "object", "properties": {} }),
         read_only: name == "echo",
+        level: if name == "fail" { Level::Slim } else { Level::Core },
     };
     Catalog::new(["wait", "echo", "big", "panic", "fail"].map(listing).into())
 }

@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use crate::arguments::{of_desk, own_schema};
 use crate::reply::counted;
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "close_all_sessions",
     group: Group::Sessions,
+    level: Level::Core,
     description: "Close all your sessions, whatever sessionId says.",
     effect: Effect::Write,
     own_schema: own_schema::<CloseAll>,

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 
 use super::select_page::{WhichPage, which_schema};
 use crate::arguments::of_page;
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "close_page",
     group: Group::Pages,
+    level: Level::Core,
     description: "Close a tab, by pageIdx or tabId.",
     effect: Effect::Write,
     own_schema: which_schema,

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 
 use crate::arguments::{NoArguments, of_desk, own_schema};
 use crate::reply::counted;
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "close_session",
     group: Group::Sessions,
+    level: Level::Slim,
     description: "Close a session and its tabs; other sessions stay.",
     effect: Effect::Write,
     own_schema: own_schema::<NoArguments>,

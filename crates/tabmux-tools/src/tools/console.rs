@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use tabmux_driver::LogEntry;
 
 use crate::arguments::{NoArguments, of_page, own_schema};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "console",
     group: Group::See,
+    level: Level::Full,
     description: "What the page logged since the last call.",
     effect: Effect::Write,
     own_schema: own_schema::<NoArguments>,

@@ -11,11 +11,12 @@ use url::Url;
 
 use crate::arguments::{Object, of_page, own_schema};
 use crate::reply::{counted, failed};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "cookies",
     group: Group::State,
+    level: Level::Full,
     description: "List the session's cookies, or set or clear them.",
     effect: Effect::Write,
     own_schema: own_schema::<Cookies>,

@@ -10,11 +10,12 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::{Credentials, Emulation, Geolocation, Permission, Throttle};
 
 use crate::arguments::{Object, of_page, own_schema, wrong};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "emulate",
     group: Group::State,
+    level: Level::Full,
     description: "Change what the session's pages see.",
     effect: Effect::Write,
     own_schema: own_schema::<Emulate>,

@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::failed;
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "evaluate",
     group: Group::Act,
+    level: Level::Slim,
     description: "Run JavaScript in the page; returns its value as JSON.",
     effect: Effect::Write,
     own_schema: own_schema::<Evaluate>,

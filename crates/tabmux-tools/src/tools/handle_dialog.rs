@@ -8,11 +8,12 @@ use tabmux_driver::DialogAnswer;
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::failed;
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "handle_dialog",
     group: Group::Act,
+    level: Level::Core,
     description: "Answer the open alert, confirm or prompt.",
     effect: Effect::Write,
     own_schema: own_schema::<HandleDialog>,

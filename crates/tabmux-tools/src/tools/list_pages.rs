@@ -5,11 +5,12 @@ use serde_json::json;
 
 use crate::arguments::{NoArguments, of_page, own_schema};
 use crate::reply::{counted, place};
-use crate::{Arguments, Common, Effect, Group, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "list_pages",
     group: Group::Pages,
+    level: Level::Core,
     description: "List the session's tabs: pageIdx, tabId, URL, title.",
     effect: Effect::Read,
     own_schema: own_schema::<NoArguments>,

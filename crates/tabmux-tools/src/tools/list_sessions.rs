@@ -6,11 +6,12 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::{NoArguments, of_desk, own_schema};
 use crate::reply::counted;
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Reply, Run, SessionList, SessionView, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Reply, Run, SessionList, SessionView, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "list_sessions",
     group: Group::Sessions,
+    level: Level::Slim,
     description: "List your sessions and which one is current.",
     effect: Effect::Read,
     own_schema: own_schema::<NoArguments>,

@@ -8,11 +8,12 @@ use tabmux_driver::Navigation;
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "navigate",
     group: Group::Pages,
+    level: Level::Slim,
     description: "Go to url, or one of back, forward, reload. Starts a session if you have none.",
     effect: Effect::Write,
     own_schema: own_schema::<Navigate>,

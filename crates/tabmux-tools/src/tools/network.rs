@@ -10,11 +10,12 @@ use tabmux_driver::Request;
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::{counted, sized};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "network",
     group: Group::See,
+    level: Level::Full,
     description: "List the page's requests, newest last.",
     effect: Effect::Read,
     own_schema: own_schema::<Network>,

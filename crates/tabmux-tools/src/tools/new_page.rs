@@ -7,11 +7,12 @@ use tabmux_driver::{DriverError, Navigation};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+use crate::{Arguments, Common, Effect, Group, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "new_page",
     group: Group::Pages,
+    level: Level::Core,
     description: "Open a tab and make it current. Starts a session if you have none.",
     effect: Effect::Write,
     own_schema: own_schema::<NewPage>,

@@ -8,11 +8,12 @@ use tabmux_driver::Orientation;
 use crate::arguments::{of_page, own_schema};
 use crate::file::Target;
 use crate::reply::{failed, sized};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "pdf",
     group: Group::State,
+    level: Level::Full,
     description: "Print the page to a PDF file.",
     effect: Effect::Write,
     own_schema: own_schema::<Pdf>,

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 
 use crate::arguments::{NoArguments, of_page, own_schema};
 use crate::reply::failed;
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "read_text",
     group: Group::See,
+    level: Level::Slim,
     description: "Read the page's visible text.",
     effect: Effect::Read,
     own_schema: own_schema::<NoArguments>,

@@ -9,11 +9,12 @@ use tabmux_driver::{Area, Image, ImageFormat, Shot};
 use crate::arguments::{of_page, own_schema};
 use crate::file::Target;
 use crate::reply::{failed, sized};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, picture, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, picture, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "screenshot",
     group: Group::See,
+    level: Level::Core,
     description: "Take a picture of the page.",
     // It may write a file.
     effect: Effect::Write,

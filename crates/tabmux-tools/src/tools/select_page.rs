@@ -8,11 +8,12 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "select_page",
     group: Group::Pages,
+    level: Level::Core,
     description: "Make a tab current, by pageIdx or tabId.",
     effect: Effect::Write,
     own_schema: which_schema,

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::arguments::{NoArguments, missing, of_desk};
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "set_current_session",
     group: Group::Sessions,
+    level: Level::Core,
     description: "Choose the session that calls without sessionId go to.",
     effect: Effect::Write,
     own_schema,

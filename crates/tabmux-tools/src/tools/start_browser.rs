@@ -6,11 +6,14 @@ use serde::Deserialize;
 
 use crate::arguments::{of_desk, own_schema};
 use crate::proxy::ProxyWord;
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, OpenSession, Reply, Run, SessionView, Tool, ToolResult, address, visible};
+use crate::{
+    Arguments, Common, Desk, DeskTool, Effect, Group, Level, OpenSession, Reply, Run, SessionView, Tool, ToolResult, address, visible,
+};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "start_browser",
     group: Group::Sessions,
+    level: Level::Slim,
     description: "Start a browser session named sessionId (default browser-1, …). Others stay.",
     effect: Effect::Write,
     own_schema: own_schema::<StartBrowser>,

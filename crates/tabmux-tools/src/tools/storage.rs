@@ -10,11 +10,12 @@ use tabmux_driver::{StorageArea, StorageItem};
 
 use crate::arguments::{Object, of_page, own_schema, wrong};
 use crate::reply::{counted, failed};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "storage",
     group: Group::State,
+    level: Level::Full,
     description: "List the page's localStorage, or set or clear it.",
     effect: Effect::Write,
     own_schema: own_schema::<Storage>,

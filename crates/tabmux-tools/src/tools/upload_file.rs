@@ -10,11 +10,12 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::{missing, of_page, own_schema, wrong};
 use crate::reply::{counted, failed};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "upload_file",
     group: Group::Act,
+    level: Level::Full,
     description: "Give files to the open file chooser or to an input.",
     effect: Effect::Write,
     own_schema: own_schema::<UploadFile>,

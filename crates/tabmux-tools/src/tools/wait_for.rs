@@ -8,11 +8,12 @@ use tabmux_driver::{Awaited, UrlPattern};
 
 use crate::arguments::{of_page, own_schema, wrong};
 use crate::reply::{failed, place};
-use crate::{Arguments, Common, Effect, Group, PageTool, Pages, Reply, Run, Tool, ToolResult};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "wait_for",
     group: Group::Act,
+    level: Level::Core,
     description: "Wait until all given holds.",
     // Sent twice, it only waits twice.
     effect: Effect::Read,

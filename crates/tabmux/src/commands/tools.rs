@@ -1,7 +1,7 @@
 //! `tabmux tools`: the table of tools this program was built with. Needs no daemon.
 
-use serde_json::{Value, json};
-use tabmux_tools::{TABLE, cost, listing};
+use serde_json::{Map, Value, json};
+use tabmux_tools::{Level, TABLE, cost, list_cost, listing};
 
 use crate::failure::Outcome;
 use crate::output::{self, Form};
@@ -11,26 +11,28 @@ pub(super) fn run(form: Form, with_cost: bool) -> Outcome {
         .iter()
         .map(|tool| {
             let mut listed = listing(tool);
+            listed["level"] = json!(tool.level.name());
             if with_cost {
                 listed["tokens"] = json!(cost(tool.name));
             }
             listed
         })
         .collect();
-    let total: usize = TABLE.iter().filter_map(|tool| cost(tool.name)).sum();
-    let document = if with_cost { json!({"tools": document, "tokens": total}) } else { json!({"tools": document}) };
-    output::report(form, &document, || if with_cost { costs(total) } else { names() })
+    let lists: Map<String, Value> = Level::ALL.map(|level| (level.name().to_owned(), list_cost(level).into())).into_iter().collect();
+    let document =
+        if with_cost { json!({"tools": document, "tokens": list_cost(Level::Full), "lists": lists}) } else { json!({"tools": document}) };
+    output::report(form, &document, || if with_cost { costs() } else { names() })
 }
 
 fn names() -> String {
     let first = |text: &str| text.split_once(". ").map_or(text, |(sentence, _)| sentence).to_owned();
-    let rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), first(tool.description)]).collect();
-    output::table(["TOOL", "WHAT IT DOES"], &rows)
+    let rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), tool.level.name().to_owned(), first(tool.description)]).collect();
+    output::table(["TOOL", "LIST", "WHAT IT DOES"], &rows)
 }
 
-fn costs(total: usize) -> String {
+fn costs() -> String {
     let count = |tokens: Option<usize>| tokens.map_or_else(String::new, |tokens| tokens.to_string());
-    let mut rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), count(cost(tool.name))]).collect();
-    rows.push(["total".to_owned(), total.to_string()]);
-    output::table(["TOOL", "TOKENS"], &rows)
+    let mut rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), tool.level.name().to_owned(), count(cost(tool.name))]).collect();
+    rows.extend(Level::ALL.map(|level| ["total".to_owned(), format!("--tools {}", level.name()), list_cost(level).to_string()]));
+    output::table(["TOOL", "LIST", "TOKENS"], &rows)
 }
