@@ -1,4 +1,5 @@
 //! What an agent pays for: the tool lists as they cross the wire, counted with the vocabulary of a real model.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 
