@@ -1,13 +1,17 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
+mod child;
 mod chooser;
 mod console;
 mod ears;
 mod emulation;
 mod evaluate;
+mod frames;
 mod given_up;
 mod memento;
 mod navigate;
+mod read;
+mod script;
 mod shot;
 mod state;
 mod storage;
@@ -21,6 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tabmux_driver::{
     Awaited, Certificates, Dialog, DialogAnswer, DriverError, Emulation, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation,
     Page, PageEvent, Request, Result, Shot, StorageArea, StorageItem,
@@ -78,7 +83,15 @@ impl CdpPage {
         let session = memento.restore(&state);
         let page = Self::listening(connection, target, session, state, world);
         page.watch_logins_again();
+        page.find_frames_again();
         Ok(page)
+    }
+
+    /// What a former daemon was attached to is let go, and told of anew. Nobody waits for it.
+    fn find_frames_again(&self) {
+        let let_go = target::SetAutoAttach { auto_attach: false, ..attach_frames() };
+        drop(self.connection.send(Some(&self.session), &let_go));
+        drop(self.connection.send(Some(&self.session), &attach_frames()));
     }
 
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
@@ -98,6 +111,13 @@ impl CdpPage {
 
     pub(crate) fn state(&self) -> &Arc<PageState> {
         &self.state
+    }
+
+    /// What the browser says in the page's own session, where nothing needs an answer.
+    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
+        if !self.state.frames().hear(&self.session, method, params) {
+            self.state.hear(method, params);
+        }
     }
 
     pub(crate) fn session(&self) -> &str {
@@ -122,6 +142,7 @@ impl CdpPage {
             run_immediately: Some(true),
             ..page::AddScriptToEvaluateOnNewDocument::default()
         };
+        let own_world = own_world();
         let chooser = page::SetInterceptFileChooserDialog { enabled: true, ..page::SetInterceptFileChooserDialog::default() };
         let enabled = futures::future::join4(
             connection.send(session, &page::Enable::default()),
@@ -134,13 +155,15 @@ impl CdpPage {
             connection.send(session, &focus),
             connection.send(session, &network),
         );
-        let guarded = futures::future::join3(
+        let guarded = futures::future::join5(
             connection.send(session, &binding),
             connection.send(session, &script),
             connection.send(session, &chooser),
+            connection.send(session, &own_world),
+            connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
-        let ((enabled, ..), _, (.., script, _), shown) = futures::join!(enabled, enabled_too, guarded, shown);
+        let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
         enabled?;
         script?;
         shown
@@ -173,11 +196,15 @@ impl CdpPage {
         }
     }
 
-    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
     async fn call<C: Command>(&self, command: &C) -> std::result::Result<C::Reply, CdpError> {
+        self.call_in(&self.session, command).await
+    }
+
+    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
+    async fn call_in<C: Command>(&self, session: &str, command: &C) -> std::result::Result<C::Reply, CdpError> {
         let mut progress = self.state.watch();
         let alive = progress.borrow().life == Life::Alive;
-        let reply = self.connection.call(Some(&self.session), command);
+        let reply = self.connection.call(Some(session), command);
         if !alive {
             return reply.await;
         }
@@ -226,10 +253,11 @@ impl Page for CdpPage {
     }
 
     async fn text(&self) -> Result<String> {
-        match self.evaluate("document.body ? document.body.innerText : ''").await? {
-            Value::String(text) => Ok(text),
-            other => Ok(other.to_string()),
-        }
+        self.state.usable()?;
+        let given_up = GivenUp::unless_done(self);
+        let text = self.read().await;
+        given_up.done();
+        text
     }
 
     async fn wait_for(&self, awaited: &Awaited) -> Result<()> {
@@ -318,6 +346,21 @@ impl Page for CdpPage {
     fn events(&self) -> mpsc::Receiver<PageEvent> {
         self.state.events()
     }
+}
+
+/// Gives every frame, those that are there and those to come, a world of ours, so that its name is heard before it is needed.
+fn own_world() -> page::AddScriptToEvaluateOnNewDocument {
+    page::AddScriptToEvaluateOnNewDocument {
+        world_name: Some(frames::WORLD.to_owned()),
+        run_immediately: Some(true),
+        ..page::AddScriptToEvaluateOnNewDocument::default()
+    }
+}
+
+/// Frames that live in another process get a session of their own.
+fn attach_frames() -> target::SetAutoAttach {
+    let frames = target::FilterEntry { kind: Some("iframe".into()), ..target::FilterEntry::default() };
+    target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(vec![frames]) }
 }
 
 /// Of which one frame is sent and never acknowledged: it costs nothing, and a tab in the background is drawn, its timers and

@@ -41,6 +41,8 @@ pub enum DriverError {
     FilesRefused(String),
     #[error("The browser does not take {0}.")]
     EmulationRefused(String),
+    #[error("The page went elsewhere meanwhile.")]
+    Navigated,
     #[error("{0}")]
     Unsupported(String),
 }
@@ -80,6 +82,7 @@ impl From<DriverError> for Fault {
             DriverError::NoChooser => (Code::BadArgument, "Click what opens it first, or give the selector of a file input."),
             DriverError::FilesRefused(_) => (Code::BadArgument, "Give one file, or another input."),
             DriverError::EmulationRefused(_) => (Code::BadArgument, "Give another value."),
+            DriverError::Navigated => (Code::TabGone, "Look at the page again: it shows another document now."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
         Self::new(code, sentence(error.to_string()), hint)

@@ -58,7 +58,7 @@ struct Offline {
 impl Listener for Offline {
     fn event(&self, method: &str, params: &RawValue) {
         if method != fetch::RequestPaused::METHOD {
-            return self.page.state().hear(method, params);
+            return self.page.hear(method, params);
         }
         let Some(paused) = read::<fetch::RequestPaused>(params) else { return };
         let html = fetch::HeaderEntry { name: "Content-Type".into(), value: "text/html".into() };

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::PageState;
+use super::{PageState, child};
 use crate::CdpError;
 use crate::connection::{Listener, WeakConnection};
 use crate::event::read;
 use crate::protocol::emulation::{SetLocaleOverride, SetTimezoneOverride};
 use crate::protocol::fetch::{AuthChallengeResponse, AuthRequired, ContinueRequest, ContinueWithAuth, RequestPaused};
+use crate::protocol::target::AttachedToTarget;
 use crate::protocol::{Command, Event, page, runtime};
 use crate::world::World;
 
@@ -125,6 +126,12 @@ impl Listener for Ears {
                 self.state.hear(method, params);
                 self.tell_others();
             }
+            AttachedToTarget::METHOD => {
+                if let Some(connection) = self.connection.upgrade() {
+                    child::attached(&connection, &self.state, params);
+                }
+            }
+            _ if self.state.frames().hear(&self.session, method, params) => {}
             _ => self.state.hear(method, params),
         }
     }

@@ -11,6 +11,9 @@ use super::state::{OpenDialog, PageState};
 /// More of a dialog's text than anybody reads; the journal is small.
 const MAX_TEXT: usize = 1000;
 
+/// Refs are written down by the thousand, so that the journal is not written for each of them.
+const REFS_AT_ONCE: u32 = 1000;
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Memento {
     session: String,
@@ -18,6 +21,9 @@ pub(crate) struct Memento {
     dialog: Option<Asked>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     crashed: bool,
+    /// No ref below was left to give.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    refs: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,7 +42,8 @@ impl Memento {
             text: cut(open.dialog.text),
             default_prompt: open.default_prompt.map(cut),
         });
-        Self { session: session.to_owned(), dialog, crashed: state.is_crashed() }
+        let refs = (state.frames().next_ref() - 1).next_multiple_of(REFS_AT_ONCE);
+        Self { session: session.to_owned(), dialog, crashed: state.is_crashed(), refs }
     }
 
     /// None of a version that wrote something else: then the page is attached to anew.
@@ -52,8 +59,14 @@ impl Memento {
     pub(super) fn restore(self, state: &PageState) -> String {
         let dialog = self.dialog.map(|Asked { kind, text, default_prompt }| OpenDialog { dialog: Dialog { kind, text }, default_prompt });
         state.restore(dialog, self.crashed);
+        state.frames().refs_up_to(self.refs + 1);
         self.session
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(refs: &u32) -> bool {
+    *refs == 0
 }
 
 impl fmt::Display for Memento {
@@ -71,12 +84,14 @@ mod tests {
         let state = PageState::new("T", "about:blank".into());
         let dialog = Dialog { kind: "prompt".into(), text: "name?".into() };
         state.restore(Some(OpenDialog { dialog: dialog.clone(), default_prompt: Some("Ann".into()) }), true);
+        state.frames().refs_up_to(1002);
         let text = Memento::of("S", &state).to_string();
 
         let again = PageState::new("T", "about:blank".into());
         assert_eq!(Memento::read(&text).unwrap().restore(&again), "S");
         let open = again.dialog().unwrap();
         assert_eq!((open.dialog, open.default_prompt.as_deref(), again.is_crashed()), (dialog, Some("Ann"), true));
+        assert_eq!(again.frames().next_ref(), 2001, "a number that was given is never given again");
         assert!(Memento::read("{}").is_none());
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::chooser::OpenChooser;
 use super::console;
+use super::frames::Frames;
 use super::traffic;
 use crate::CdpError;
 use crate::context;
@@ -36,6 +37,7 @@ pub(crate) struct PageState {
     main_frame: String,
     progress: watch::Sender<Progress>,
     inner: Mutex<Inner>,
+    frames: Mutex<Frames>,
 }
 
 /// How far the page is. Loader ids are Chromium's names for documents.
@@ -118,11 +120,15 @@ impl PageState {
             events: Some(events),
             unheard: Some(unheard),
         };
-        Self { main_frame: target.to_owned(), progress: watch::Sender::default(), inner: Mutex::new(inner) }
+        Self { main_frame: target.to_owned(), progress: watch::Sender::default(), inner: Mutex::new(inner), frames: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn url(&self) -> String {

@@ -28,11 +28,11 @@ impl CdpPage {
         self.in_storage(CLEAR, vec![name(area)]).await.map(drop)
     }
 
-    async fn in_storage(&self, function: &str, arguments: Vec<Value>) -> Result<Value> {
-        let done = async { self.call_in_world(self.world().await?, function, &arguments).await };
-        done.await.map_err(|failure| match failure {
+    async fn in_storage(&self, function: &'static str, arguments: Vec<Value>) -> Result<Value> {
+        let done = self.call_in_frame(&self.handle.0, |_| function.into(), &arguments).await;
+        done.map(|(_, value)| value).map_err(|failure| match failure {
             Failure::Threw(text) => DriverError::StorageRefused(reason(&text)),
-            Failure::NoDocument => DriverError::StorageRefused("the page went elsewhere meanwhile".into()),
+            Failure::NoDocument | Failure::Cut => DriverError::StorageRefused("the page went elsewhere meanwhile".into()),
             Failure::Other(error) => error.into(),
         })
     }

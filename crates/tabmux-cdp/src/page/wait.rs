@@ -8,8 +8,9 @@ use tabmux_driver::{Awaited, DriverError, Result};
 use tokio::sync::watch;
 
 use super::CdpPage;
+use super::frames::World;
 use super::state::{Life, Progress};
-use super::world::{Failure, World};
+use super::world::Failure;
 
 const WAIT: &str = include_str!("wait.js");
 const STOP: &str = "function (key) { globalThis.tabmuxWaits?.get(key)?.(); }";
@@ -56,15 +57,18 @@ impl CdpPage {
             Err(Failure::Other(error)) => return Err(error.into()),
             Err(_) => return Ok(Look::NoDocument),
         };
-        let lookout = Lookout::new(self, world);
+        let lookout = Lookout::new(self, world.clone());
         let wanted = json!({ "text": awaited.text, "selector": awaited.selector, "gone": awaited.gone });
         let wanted = wanted.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         let wanted: serde_json::Map<String, Value> = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let seen = self.call_in_world(world, WAIT, &[wanted.into(), lookout.key.into()]).await;
+        let seen = self.call_in_world(&world, WAIT, &[wanted.into(), lookout.key.into()]).await;
         match seen {
             Ok(Value::String(seen)) if seen == "seen" => Ok(Look::Seen),
             Ok(_) => Err(DriverError::BadSelector(awaited.selector.clone().unwrap_or_default())),
-            Err(Failure::NoDocument) => Ok(Look::NoDocument),
+            Err(Failure::NoDocument | Failure::Cut) => {
+                self.state.frames().forget(&self.handle.0, &world);
+                Ok(Look::NoDocument)
+            }
             Err(Failure::Threw(text)) => Err(DriverError::ScriptFailed(text)),
             Err(Failure::Other(error)) => Err(error.into()),
         }
@@ -88,7 +92,7 @@ impl<'a> Lookout<'a> {
 impl Drop for Lookout<'_> {
     fn drop(&mut self) {
         if self.page.state.living().is_ok() {
-            self.page.tell_world(self.world, STOP, &[self.key.into()]);
+            self.page.tell_world(&self.world, STOP, &[self.key.into()]);
         }
     }
 }

@@ -120,6 +120,24 @@ pub struct GetDocumentReply {
     pub root: Node,
 }
 
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetFrameOwner {
+    pub frame_id: super::page::FrameId,
+}
+
+impl Command for GetFrameOwner {
+    const METHOD: &'static str = "DOM.getFrameOwner";
+    type Reply = GetFrameOwnerReply;
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetFrameOwnerReply {
+    pub backend_node_id: BackendNodeId,
+    pub node_id: Option<NodeId>,
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {

@@ -7,6 +7,7 @@ mod contract;
 mod display;
 mod given_up;
 mod hostile;
+mod script;
 mod shot;
 mod support;
 mod wait;

@@ -1,0 +1,49 @@
+//! Hears of the frames of a page that live in another process, each over a session of its own: which worlds of ours they have,
+//! and which further frames are in them. The rest they say is left unheard.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::{PageState, attach_frames, own_world};
+use crate::CdpError;
+use crate::connection::{Connection, Listener, WeakConnection};
+use crate::event::read;
+use crate::protocol::target::AttachedToTarget;
+use crate::protocol::{Event, page, runtime};
+
+#[derive(Debug)]
+struct Child {
+    state: Arc<PageState>,
+    connection: WeakConnection,
+    session: String,
+}
+
+/// A frame of this page has a session now. Called by the reader: nothing is waited for.
+pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, params: &RawValue) {
+    let Some(event) = read::<AttachedToTarget>(params).filter(|event| event.target_info.kind == "iframe") else { return };
+    let session = event.session_id;
+    let child = Child { state: Arc::clone(state), connection: connection.downgrade(), session: session.clone() };
+    connection.listen(&session, Arc::new(child));
+    // Whether they arrive shows in the events; a frame that goes at once answers none.
+    drop(connection.send(Some(&session), &page::Enable::default()));
+    drop(connection.send(Some(&session), &runtime::Enable::default()));
+    drop(connection.send(Some(&session), &own_world()));
+    drop(connection.send(Some(&session), &attach_frames()));
+}
+
+impl Listener for Child {
+    fn event(&self, method: &str, params: &RawValue) {
+        if method == AttachedToTarget::METHOD {
+            if let Some(connection) = self.connection.upgrade() {
+                attached(&connection, &self.state, params);
+            }
+        } else {
+            self.state.frames().hear(&self.session, method, params);
+        }
+    }
+
+    fn gone(&self, _: &CdpError) {
+        self.state.frames().lose(&self.session);
+    }
+}

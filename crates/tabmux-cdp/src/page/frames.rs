@@ -1,0 +1,200 @@
+//! Where our own scripts run: one world for each frame of the page, also for those that live in another process and have a
+//! CDP session of their own. Known from events, so that a call needs no question before it.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::event::read;
+use crate::protocol::{Event, runtime};
+
+/// What our world is called in every frame.
+pub(crate) const WORLD: &str = "tabmux";
+
+/// More frames than anybody looks into.
+const MAX_FRAMES: usize = 1000;
+
+/// How many spans of refs are remembered that are not the main frame's.
+const MAX_SPANS: usize = 256;
+
+/// One frame's world. It ends with the frame's document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct World {
+    /// The CDP session that reaches it.
+    pub(crate) session: String,
+    pub(crate) context: i64,
+    /// Whether the page script is in it.
+    pub(super) ready: bool,
+    /// Of its document, as Chromium writes it.
+    pub(super) origin: String,
+}
+
+/// The worlds by Chromium's names of frames, and whose the refs are.
+#[derive(Debug)]
+pub(super) struct Frames {
+    worlds: HashMap<String, World>,
+    /// The first number that no ref has.
+    next_ref: u32,
+    spans: VecDeque<Span>,
+}
+
+/// Numbers that were free for one frame: every `step`th from `first`, below `end`.
+#[derive(Clone, Debug)]
+struct Span {
+    first: u32,
+    end: u32,
+    step: u32,
+    frame: String,
+}
+
+/// The members of `auxData` that matter.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Auxiliary {
+    frame_id: String,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { worlds: HashMap::new(), next_ref: 1, spans: VecDeque::new() }
+    }
+}
+
+impl Frames {
+    /// Takes in what a session says of its worlds; whether the event was about them.
+    pub(super) fn hear(&mut self, session: &str, method: &str, params: &RawValue) -> bool {
+        match method {
+            runtime::ExecutionContextCreated::METHOD => self.created(session, params),
+            runtime::ExecutionContextDestroyed::METHOD => {
+                let gone = read::<runtime::ExecutionContextDestroyed>(params).map(|event| event.execution_context_id);
+                self.worlds.retain(|_, world| world.session != session || Some(world.context) != gone);
+            }
+            runtime::ExecutionContextsCleared::METHOD => self.lose(session),
+            _ => return false,
+        }
+        true
+    }
+
+    fn created(&mut self, session: &str, params: &RawValue) {
+        // Most are the page's own, and each frame has one of those.
+        if !params.get().contains(WORLD) {
+            return;
+        }
+        let Some(context) = read::<runtime::ExecutionContextCreated>(params).map(|event| event.context) else { return };
+        let frame = context.aux_data.and_then(|data| Auxiliary::deserialize(data).ok());
+        if let Some(Auxiliary { frame_id }) = frame.filter(|_| context.name == WORLD) {
+            self.made(frame_id, session, context.id, context.origin);
+        }
+    }
+
+    pub(super) fn made(&mut self, frame: String, session: &str, context: i64, origin: String) {
+        let known = self.worlds.get(&frame).is_some_and(|world| world.session == session && world.context == context);
+        if !known && (self.worlds.len() < MAX_FRAMES || self.worlds.contains_key(&frame)) {
+            self.worlds.insert(frame, World { session: session.to_owned(), context, ready: false, origin });
+        }
+    }
+
+    /// The session is over, or all its documents.
+    pub(super) fn lose(&mut self, session: &str) {
+        self.worlds.retain(|_, world| world.session != session);
+    }
+
+    pub(super) fn world(&self, frame: &str) -> Option<World> {
+        self.worlds.get(frame).cloned()
+    }
+
+    pub(super) fn forget(&mut self, frame: &str, gone: &World) {
+        self.worlds.retain(|name, world| name != frame || world.context != gone.context || world.session != gone.session);
+    }
+
+    pub(super) fn is_ready(&mut self, frame: &str, which: &World) {
+        if let Some(world) = self.worlds.get_mut(frame).filter(|world| world.context == which.context && world.session == which.session) {
+            world.ready = true;
+        }
+    }
+
+    /// The frames that the main frame's script cannot look into, in a fixed order.
+    pub(super) fn strangers(&self, main: &str) -> Vec<String> {
+        let Some(own) = self.worlds.get(main) else { return Vec::new() };
+        let stranger = |(name, world): &(&String, &World)| *name != main && (world.session != own.session || world.origin != own.origin);
+        let mut names: Vec<_> = self.worlds.iter().filter(stranger).map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(super) fn next_ref(&self) -> u32 {
+        self.next_ref
+    }
+
+    /// Nothing below is given again.
+    pub(super) fn refs_up_to(&mut self, next: u32) {
+        self.next_ref = self.next_ref.max(next);
+    }
+
+    /// The frame was given these numbers; those of the main frame need no note.
+    pub(super) fn numbered(&mut self, main: &str, frame: &str, first: u32, end: u32, step: u32) {
+        self.refs_up_to(end);
+        if frame == main || end <= first {
+            return;
+        }
+        if self.spans.len() == MAX_SPANS {
+            self.spans.pop_front();
+        }
+        self.spans.push_back(Span { first, end, step, frame: frame.to_owned() });
+    }
+
+    /// The frame whose ref it is; none is the main frame's.
+    #[allow(dead_code, reason = "for those who act on refs")]
+    pub(super) fn frame_of(&self, number: u32) -> Option<String> {
+        let has = |span: &&Span| (span.first..span.end).contains(&number) && (number - span.first).is_multiple_of(span.step);
+        self.spans.iter().rev().find(has).map(|span| span.frame.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn created(frames: &mut Frames, session: &str, frame: &str, id: i64, name: &str, origin: &str) {
+        let event = json!({"context": {"id": id, "origin": origin, "name": name, "uniqueId": "u", "auxData": {"frameId": frame}}});
+        frames.hear(session, runtime::ExecutionContextCreated::METHOD, &RawValue::from_string(event.to_string()).unwrap());
+    }
+
+    fn gone(frames: &mut Frames, session: &str, id: i64) {
+        let event = RawValue::from_string(json!({"executionContextId": id, "executionContextUniqueId": "u"}).to_string()).unwrap();
+        frames.hear(session, runtime::ExecutionContextDestroyed::METHOD, &event);
+    }
+
+    #[test]
+    fn each_frame_has_one_world_of_ours_until_its_document_goes() {
+        let mut frames = Frames::default();
+        created(&mut frames, "S", "main", 1, "", "http://a.test");
+        created(&mut frames, "S", "main", 2, WORLD, "http://a.test");
+        created(&mut frames, "S", "child", 3, WORLD, "http://a.test");
+        created(&mut frames, "S2", "far", 3, WORLD, "http://b.test");
+        assert_eq!(frames.world("main").map(|world| world.context), Some(2));
+        assert_eq!(frames.strangers("main"), ["far"]);
+        gone(&mut frames, "S", 3);
+        assert!(frames.world("child").is_none() && frames.world("far").is_some(), "ids count within their session");
+        created(&mut frames, "S", "main", 9, WORLD, "http://a.test");
+        gone(&mut frames, "S", 2);
+        assert_eq!(frames.world("main").map(|world| world.context), Some(9), "the former document's end comes late");
+        frames.lose("S2");
+        assert!(frames.world("far").is_none());
+    }
+
+    #[test]
+    fn a_ref_leads_to_the_frame_that_gave_it() {
+        let mut frames = Frames::default();
+        frames.numbered("main", "main", 1, 5, 1);
+        frames.numbered("main", "left", 5, 11, 2);
+        frames.numbered("main", "right", 6, 10, 2);
+        assert_eq!(frames.next_ref(), 11);
+        let owners: Vec<_> = [4, 5, 6, 9, 10].map(|number| frames.frame_of(number)).into_iter().collect();
+        let frame = |name: &str| Some(name.to_owned());
+        assert_eq!(owners, [None, frame("left"), frame("right"), frame("left"), None]);
+    }
+}

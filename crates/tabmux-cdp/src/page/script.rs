@@ -1,0 +1,88 @@
+//! Calls the page script: one round trip for each call, since the first one in a document carries the script along.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tabmux_driver::{DriverError, SCRIPT};
+
+use super::CdpPage;
+use super::frames::World;
+use super::world::Failure;
+
+const CALL: &str = "function (...call) { return tabmux.call(...call); }";
+
+/// Which numbers are free for new refs: every `step`th from `first`. Frames that are asked at the same time take turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) first: u32,
+    pub(super) step: u32,
+}
+
+/// What `door.js` answers.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    value: Value,
+    next: u32,
+}
+
+impl CdpPage {
+    /// Calls a verb of the page script in the main frame.
+    pub(super) async fn script<T: DeserializeOwned>(&self, verb: &str, argument: &impl Serialize) -> std::result::Result<T, Failure> {
+        self.script_in(&self.handle.0, verb, argument).await
+    }
+
+    /// The frame whose ref this is.
+    #[allow(dead_code, reason = "for those who act on refs")]
+    pub(super) fn frame_of_ref(&self, number: u32) -> String {
+        self.state.frames().frame_of(number).unwrap_or_else(|| self.handle.0.clone())
+    }
+
+    /// The same in any frame, by Chromium's name of it.
+    pub(super) async fn script_in<T: DeserializeOwned>(
+        &self,
+        frame: &str,
+        verb: &str,
+        argument: &impl Serialize,
+    ) -> std::result::Result<T, Failure> {
+        let numbers = Numbers { first: self.state.frames().next_ref(), step: 1 };
+        self.script_numbered(frame, verb, argument, numbers).await
+    }
+
+    pub(super) async fn script_numbered<T: DeserializeOwned>(
+        &self,
+        frame: &str,
+        verb: &str,
+        argument: &impl Serialize,
+        numbers: Numbers,
+    ) -> std::result::Result<T, Failure> {
+        let argument = serde_json::to_value(argument).expect("what is asked of a page is plain data");
+        let arguments = [verb.into(), argument, numbers.first.into(), numbers.step.into()];
+        let (world, value) = self.call_in_frame(frame, function, &arguments).await?;
+        let Answer { value, next } = read(value)?;
+        let mut frames = self.state.frames();
+        frames.is_ready(frame, &world);
+        frames.numbered(&self.handle.0, frame, numbers.first, next, numbers.step);
+        read(value)
+    }
+}
+
+fn function(world: &World) -> Cow<'static, str> {
+    if world.ready { CALL.into() } else { format!("function (...call) {{ {SCRIPT}; return tabmux.call(...call); }}").into() }
+}
+
+/// The script and this room are of one build, so another shape is a defect of ours.
+fn read<T: DeserializeOwned>(value: Value) -> std::result::Result<T, Failure> {
+    serde_json::from_value(value).map_err(|error| Failure::Threw(format!("the page script answered in another shape: {error}")))
+}
+
+/// A failure that the verb itself has no better words for.
+pub(super) fn failed(failure: Failure) -> DriverError {
+    match failure {
+        Failure::Threw(text) => DriverError::ScriptFailed(text),
+        Failure::NoDocument | Failure::Cut => DriverError::Navigated,
+        Failure::Other(error) => error.into(),
+    }
+}

@@ -1,0 +1,14 @@
+//! The script that reads and works on pages. It is one for all drivers: each runs it in a world of its own in every frame,
+//! where no script of the page sees it or has a say in it.
+//!
+//! Each file registers verbs; `tabmux.call(verb, argument, first, step)` of `door.js` calls one. It gives `{value, next}`:
+//! what the verb came to, and the first number that no ref has yet.
+
+/// An expression that makes `globalThis.tabmux`. Run twice, it changes nothing.
+pub const SCRIPT: &str = concat!(
+    "(() => {\n\"use strict\";\nif (globalThis.tabmux) return;\n",
+    include_str!("script/refs.js"),
+    include_str!("script/text.js"),
+    include_str!("script/door.js"),
+    "})()",
+);
