@@ -25,6 +25,8 @@ pub(crate) enum Name {
     KillTable,
     /// 50 kills of anything at any time while agents work, with real Chromium
     RandomKills,
+    /// Everything of a browser is gone within a second of its end
+    Ends,
     /// A million random steps of the registry
     Histories,
 }
@@ -58,6 +60,7 @@ fn plan(name: Name) -> Plan {
         ),
         Name::KillTable => ("tabmux", &["--test", "deaths"], "what_is_left_after_any_death", &[("TABMUX_SOAK_STATES", "3")]),
         Name::RandomKills => ("tabmux", &["--test", "deaths"], "random_kills_make", &[("TABMUX_SOAK_KILLS", "50")]),
+        Name::Ends => ("tabmux-cdp", &["--test", "keeper"], "", &[("TABMUX_SOAK_ENDS", "1")]),
         Name::Histories => ("tabmux-core", &["--test", "histories"], "", &[("TABMUX_HISTORY_STEPS", "1000000")]),
     }
 }

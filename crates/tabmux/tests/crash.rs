@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use support::port::quiet_port;
 use support::{Lab, SOON, amount, at_once, process, until};
 
 /// The test's limit on a busy machine; the soak prints what it was.
@@ -66,7 +67,7 @@ fn in_mid_call_a_read_is_sent_again_and_a_write_is_unknown() {
 /// S1.41, S2.6: under `up` an HTTP client goes on with the same mcp-session-id.
 #[test]
 fn under_up_an_http_client_goes_on_after_a_kill() {
-    let port = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
+    let port = quiet_port();
     let lab = Lab::with(&[("TABMUX_LISTEN", &format!("127.0.0.1:{port}"))]);
     let mut up = lab.spawn(lab.command(&["up"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
     until("up has started the daemon", SOON, || (lab.status()["running"] == json!(true)).then_some(()));

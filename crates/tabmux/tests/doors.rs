@@ -4,6 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::port::quiet_port;
 use support::{Http, Lab, SOON, until};
 
 fn lab_and_http() -> (Lab, Http) {
@@ -233,7 +234,7 @@ fn a_command_for_anothers_session_is_404_and_reaches_nobody() {
 /// S2.8, S2.9: further ports offer the same paths.
 #[test]
 fn every_port_that_is_set_serves_the_same_paths() {
-    let further = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
+    let further = quiet_port();
     let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     std::fs::write(settings.path(), format!("[listen]\nalso = [{further}]\n")).unwrap();
     let lab = Lab::with(&[("TABMUX_CONFIG", settings.path().to_str().unwrap())]);

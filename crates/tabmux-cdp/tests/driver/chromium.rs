@@ -86,12 +86,12 @@ async fn a_crashed_page_says_so_at_once_and_comes_back_with_a_navigation() {
 }
 
 #[tokio::test]
-async fn when_the_browser_dies_every_call_says_so_within_a_second() {
+async fn when_the_browser_dies_every_call_says_so() {
     let browser = support::chromium().await;
     let page = page(&browser).await;
     let waiting = page.evaluate("new Promise(() => {})");
     let kill = async { support::kill(browser.info().pid.expect("the browser has a pid")) };
-    let (ended, ()) = tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(waiting, kill) }).await.expect("within a second");
+    let (ended, ()) = soon(async { tokio::join!(waiting, kill) }).await;
     assert!(matches!(ended, Err(DriverError::BrowserGone(_))), "{ended:?}");
     assert!(matches!(soon(page.navigate(Navigation::Reload)).await, Err(DriverError::BrowserGone(_))));
     assert!(matches!(soon(browser.open_context(&ContextSpec::default())).await.map(|_| ()), Err(DriverError::BrowserGone(_))));

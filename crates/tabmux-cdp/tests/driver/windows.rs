@@ -64,6 +64,12 @@ impl Stage {
         (Handle(id), WindowId(window))
     }
 
+    /// A window goes a moment after its last page.
+    async fn window_closes(&self, window: WindowId) {
+        let bounds = browser::GetWindowBounds { window_id: window.0 };
+        until(async || self.browser.connection().call(None, &bounds).await.is_err()).await;
+    }
+
     async fn targets(&self) -> Vec<target::TargetInfo> {
         soon(self.browser.connection().call(None, &target::GetTargets::default())).await.expect("they are listed").target_infos
     }
@@ -187,31 +193,33 @@ seen_and_unseen! {
         }
         let handles: Vec<Handle> = pages.iter().map(|page| page.handle().clone()).collect();
         let everywhere: Vec<_> = handles.iter().map(|handle| (handle.clone(), window)).collect();
-        let calls = || stage.browser.connection().counts().calls;
+        let tap = stage.browser.connection().tap(10_000);
+        let asked = |page: &Handle| {
+            tap.sent().iter().filter(|sent| sent.method == "Browser.getWindowForTarget" && sent.frame.contains(&page.0)).count()
+        };
+        let all_asked = || handles.iter().map(asked).sum::<usize>();
         let ask = async || soon(windows(&context).windows_of(&handles)).await;
         // What the browser has to say of the navigations comes in its own time.
         until(async || {
             ask().await;
-            let before = calls();
+            let before = all_asked();
             ask().await;
-            calls() == before
+            all_asked() == before
         })
         .await;
         assert_eq!(ask().await, everywhere);
+        let before = asked(&handles[1]);
         go(&pages[1], &format!("{site}/elsewhere")).await;
-        let before = calls();
-        assert_eq!(ask().await, everywhere);
-        assert_eq!(calls() - before, 1, "one page went elsewhere");
+        until(async || ask().await == everywhere && asked(&handles[1]) > before).await;
         let (_, elsewhere) = stage.persons_window("about:blank").await;
         stage.drag(&handles[2], elsewhere).await;
         until(async || {
-            let before = calls();
+            let before = all_asked();
             let mut asking = Box::pin(windows(&context).windows_of(&handles));
             // Once the drag is heard: all of it is under way before anything is answered.
-            if futures::poll!(&mut asking).is_ready() {
+            if futures::poll!(&mut asking).is_ready() || all_asked() - before != 3 {
                 return false;
             }
-            assert_eq!(calls() - before, 3);
             assert_eq!(soon(asking).await[2], (handles[2].clone(), elsewhere));
             true
         })
@@ -263,6 +271,7 @@ seen_and_unseen! {
         soon(page.close()).await.expect("it closes");
         let pages = async || stage.targets().await.iter().filter(|info| info.kind == "page").count();
         until(async || pages().await == 1).await;
+        stage.window_closes(window).await;
         assert_eq!(soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ()), Err(DriverError::WindowGone));
         assert_eq!(pages().await, 1);
         assert_eq!(soon(other.evaluate("1")).await, Ok(json!(1)));
@@ -314,8 +323,7 @@ seen_and_unseen! {
         assert_eq!(soon(lost.evaluate("globalThis.kept")).await, Ok(json!(7)), "the very page");
         soon(page.close()).await.expect("it closes");
         // Brought while its last page is still closing, the page would keep the window open.
-        let bounds = browser::GetWindowBounds { window_id: window.0 };
-        until(async || stage.browser.connection().call(None, &bounds).await.is_err()).await;
+        stage.window_closes(window).await;
         assert_eq!(soon(windows(&context).bring(lost.handle(), Place::In(window))).await, Err(DriverError::WindowGone));
     }
 

@@ -7,7 +7,7 @@ use tabmux_cdp::keeper::launch;
 use tabmux_cdp::launch::Mode;
 
 use crate::display::Display;
-use crate::support::{Family, Stage, Wire, full};
+use crate::support::{Family, Stage, Wire, full, promptly};
 
 #[tokio::test]
 async fn a_visible_browser_opens_windows_of_the_size_asked_for_and_leaves_nothing() {
@@ -25,6 +25,6 @@ async fn a_visible_browser_opens_windows_of_the_size_asked_for_and_leaves_nothin
     assert_eq!((&window["bounds"]["width"], &window["bounds"]["height"]), (&json!(800), &json!(600)));
     let family = Family::of(claim.about.keeper_pid);
     claim.end().await.unwrap();
-    family.gone_within(Duration::from_secs(1));
+    family.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, proportional_kb, session_of};
+use crate::support::{Family, SOON, Stage, Wire, full, headless, open_files, promptly, proportional_kb, session_of};
 use serde_json::json;
 use tabmux_cdp::keeper::{self, End, Exit, claim, keepers, launch};
 use tabmux_cdp::launch::{Holder, LaunchError, Profile};
@@ -25,7 +25,7 @@ async fn a_launched_browser_answers_and_its_end_leaves_nothing() {
     let family = Family::of(claim.about.keeper_pid);
     assert!(family.len() > 3, "keeper, browser, zygotes");
     claim.end().await.unwrap();
-    family.gone_within(Duration::from_secs(1));
+    family.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
@@ -82,7 +82,7 @@ async fn a_killed_keeper_is_replaced_and_the_browser_does_not_notice() {
     assert_eq!(ours.about.generation, 2);
     assert!(Wire::new(pipe).answers(3).await);
     ours.end().await.unwrap();
-    browser.gone_within(Duration::from_secs(1));
+    browser.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
@@ -98,7 +98,7 @@ async fn an_adopted_browser_that_is_killed_is_noticed_and_its_files_go() {
     let end = timeout(SOON, kept.claim.ended()).await.unwrap();
     assert!(matches!(end, End::BrowserExited { exit: Exit { code: None, signal: None }, .. }), "{end:?}");
     keeper.gone_within(SOON);
-    browser.gone_within(Duration::from_secs(1));
+    browser.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
@@ -113,7 +113,7 @@ async fn keeper_and_browser_killed_together_leave_nothing_once_the_keeper_is_rep
     kept.claim.replace_keeper(&stage.home).await.unwrap();
     assert!(matches!(timeout(SOON, kept.claim.ended()).await.unwrap(), End::BrowserExited { .. }));
     kept.claim.end().await.unwrap();
-    browser.gone_within(Duration::from_secs(1));
+    browser.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
@@ -126,7 +126,7 @@ async fn a_browser_without_keeper_and_daemon_ends_by_itself_and_the_next_start_s
     Family::of(kept.claim.about.keeper_pid).kill();
     let nest = kept.claim.about.nest.clone();
     drop(kept);
-    browser.gone_within(Duration::from_secs(2));
+    browser.gone_within(promptly());
     stage.deserted();
     assert!(nest.is_dir(), "nobody was left to remove it");
     assert_eq!(keeper::sweep(&stage.home.runtime_dir, &stage.home.profiles_dir), [nest]);
@@ -140,7 +140,7 @@ async fn an_end_without_a_keeper_ends_the_browser_all_the_same() {
     let browser = Family::of(claim.about.browser_pid);
     Family::of(claim.about.keeper_pid).kill();
     claim.end().await.unwrap();
-    browser.gone_within(Duration::from_secs(2));
+    browser.gone_within(promptly());
 }
 
 #[tokio::test]
@@ -172,10 +172,10 @@ async fn a_killed_browser_is_reported_with_its_exit_and_its_profile_goes() {
     let mut kept = launch(&stage.home, &headless()).await.unwrap();
     let (browser, keeper) = (Family::of(kept.claim.about.browser_pid), Family::of(kept.claim.about.keeper_pid));
     browser.kill();
-    let end = timeout(Duration::from_secs(1), kept.claim.ended()).await.unwrap();
+    let end = timeout(promptly(), kept.claim.ended()).await.unwrap();
     assert!(matches!(end, End::BrowserExited { exit: Exit { code: None, signal: Some(9) }, .. }), "{end:?}");
     keeper.gone_within(SOON);
-    browser.gone_within(Duration::from_secs(1));
+    browser.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
@@ -216,7 +216,7 @@ async fn a_full_browser_leaves_nothing_either() {
     assert!(!temporary.is_empty(), "its temporary files are in the nest");
     let family = Family::of(claim.about.keeper_pid);
     claim.end().await.unwrap();
-    family.gone_within(Duration::from_secs(1));
+    family.gone_within(promptly());
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 

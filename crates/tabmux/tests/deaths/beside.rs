@@ -78,8 +78,7 @@ impl Street {
 #[test]
 fn a_busy_loop_stops_nobody_and_its_page_goes_on_afterwards() {
     let street = Street::open();
-    let spinning = street.beside("evaluate", &json!({"script": "for (;;) {}", "timeout": 6000}));
-    assert_eq!(street.owner.finish_call(&spinning, SOON).code(), "timeout");
+    street.owner.fails("evaluate", &json!({"script": "for (;;) {}", "timeout": 500}), "timeout");
     assert_eq!(eval(&street.owner, "window.kept"), json!("in memory"));
     // Also one that no call of ours began; a call that gives up frees the page, and then it can go anywhere.
     eval(&street.owner, "setTimeout(() => { for (;;) {} }, 0); 1");
@@ -120,8 +119,9 @@ fn a_crashed_renderer_stops_nobody_and_a_reload_brings_it_back() {
 fn a_frozen_renderer_stops_nobody_and_its_tab_can_be_closed() {
     let street = Street::open();
     street.renderers.iter().for_each(|pid| process::signal(*pid, Signal::STOP));
-    let frozen = street.beside("evaluate", &json!({"script": "1", "timeout": 6000}));
-    assert_eq!(street.owner.finish_call(&frozen, SOON).code(), "timeout");
+    let frozen = street.beside("evaluate", &json!({"script": "1", "timeout": 60000}));
+    street.owner.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": frozen}}));
+    street.owner.fails("evaluate", &json!({"script": "1", "timeout": 500}), "timeout");
     street.lifecycle_answers();
     street.others_go_on();
 }

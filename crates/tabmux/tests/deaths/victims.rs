@@ -35,7 +35,7 @@ impl Victim {
             let line = process::command_line(*pid);
             let tabmux = |word: &str| line.contains("tabmux") && line.split(' ').any(|argument| argument == word);
             match self {
-                Self::Client => line.starts_with("cat ") || line.starts_with("sh -c exec"),
+                Self::Client => line.starts_with("cat ") || line.starts_with(SHELL),
                 Self::Shim => tabmux("mcp") && !line.starts_with("sh "),
                 Self::Daemon => tabmux("daemon"),
                 Self::Keeper => tabmux("keeper"),
@@ -48,6 +48,9 @@ impl Victim {
 
 /// Two `cat`s and the shim between them; the shell keeps no end of a pipe, so that the end of either is seen.
 const CLIENT: &str = "exec 3<&0; cat <&3 | \"$0\" mcp --session \"$1\" 3<&- | cat 3<&- & exec <&- 3<&- >&-; wait";
+
+/// How its command line begins.
+const SHELL: &str = "sh -c exec 3<&0; cat";
 
 /// An MCP client in processes of its own, which hold the only other ends of the shim's pipes. Not yet initialized.
 pub(crate) fn client(lab: &Lab, session: &str) -> Mcp {
@@ -65,8 +68,9 @@ pub(crate) fn ready_client(lab: &Lab, session: &str) -> Mcp {
 
 /// Every process of the client that this one belongs to, without its shim.
 pub(crate) fn whole_client(pid: u32) -> Vec<u32> {
-    let shell = if process::command_line(pid).starts_with("sh ") { Some(pid) } else { process::parent(pid) };
-    let Some(shell) = shell else { return vec![pid] };
+    // One whose shell was killed has another parent, which may be anybody.
+    let is_shell = |pid: &u32| process::command_line(*pid).starts_with(SHELL);
+    let Some(shell) = Some(pid).filter(is_shell).or_else(|| process::parent(pid).filter(is_shell)) else { return vec![pid] };
     let cats = process::below(shell).into_iter().filter(|pid| process::command_line(*pid).starts_with("cat "));
     cats.chain([shell]).collect()
 }

@@ -8,6 +8,7 @@ pub mod http;
 pub mod lab;
 pub mod mcp;
 pub mod person;
+pub mod port;
 pub mod process;
 pub mod site;
 pub mod socket;
@@ -29,6 +30,11 @@ pub const SOON: Duration = Duration::from_secs(20);
 /// A number for this run: the soak's, or the sample that CI runs.
 pub fn amount(variable: &str, sample: usize) -> usize {
     std::env::var(variable).ok().map_or(sample, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+/// Whether this is the soak that sets this number. It has the machine to itself, so it may hold the daemon to the clock.
+pub fn is_soak(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
 }
 
 /// Runs one closure per item, all at the same time, and gives what they gave, in order.

@@ -180,8 +180,10 @@ seen_and_unseen! {
             (!reply.failed()).then(|| assert_eq!(reply.result()["value"], json!("/first")))
         });
         stage.person.closes_window_of("/first");
-        let text = agent.fails("evaluate", &json!({"script": "1"}), "tab_gone");
-        assert!(text.contains("new_page"), "{text}");
+        let said = until("its page is gone", SOON, || {
+            Some(agent.call("evaluate", &json!({"script": "1"}))).filter(|reply| reply.failed() && reply.code() == "tab_gone")
+        });
+        assert!(said.text().contains("new_page"), "{said:?}");
         agent.ok("new_page", &json!({"url": stage.site.at("/again")}));
         let window = stage.person.window_of("/again");
         assert_eq!((&window["bounds"], window["tabs"].as_array().unwrap().len()), (&json!([40, 30, 640, 480]), 1));
@@ -212,9 +214,9 @@ seen_and_unseen! {
         until("the popup joins", SOON, || (paths(&agent) == ["/opener", "/popup"]).then_some(()));
         assert_eq!(stage.person.window_of("/popup")["type"], json!("popup"));
         agent.ok("evaluate", &json!({"tabId": "t2", "script": "window.open('/child'); 1"}));
-        until("its child joins", SOON, || (paths(&agent).len() == 3).then_some(()));
+        until("its child joins", SOON, || (paths(&agent) == ["/opener", "/popup", "/child"]).then_some(()));
         until("and is in the session's window", SOON, || {
-            (stage.person.window_of("/child")["id"] == stage.person.window_of("/opener")["id"]).then_some(())
+            (stage.person.find_window("/child")?["id"] == stage.person.window_of("/opener")["id"]).then_some(())
         });
         until("which is said", SOON, || stage.log().contains("created tab in wrong window (expected ").then_some(()));
         agent.ok("new_page", &json!({"url": stage.site.at("/next")}));
@@ -241,7 +243,7 @@ seen_and_unseen! {
         agents[0].ok("new_page", &json!({"url": stage.site.at("/after")}));
         assert_eq!(paths(&agents[0]), ["/one", "/more", "/after"]);
         assert_eq!(stage.person.window_of("/after")["id"], stage.person.window_of("/one")["id"]);
-        assert_eq!(paths(&agents[1]), Vec::<String>::new(), "what the person closed meanwhile is gone");
+        until("what the person closed meanwhile is gone", SOON, || paths(&agents[1]).is_empty().then_some(()));
         agents[1].ok("navigate", &json!({"url": stage.site.at("/anew")}));
         assert_eq!(stage.person.window_of("/anew")["tabs"].as_array().unwrap().len(), 1);
         assert_eq!(stage.person.window_of("/person")["tabs"].as_array().unwrap().len(), 1);

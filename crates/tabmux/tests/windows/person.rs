@@ -5,12 +5,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::SOON;
+use crate::support::{SOON, until};
+
+/// Chromium ends a worker that waits for anything for half a minute.
+const AWAKE: Duration = Duration::from_secs(5);
 
 const MANIFEST: &str = r#"{"manifest_version":3,"name":"a person","version":"1","permissions":["tabs"],
     "host_permissions":["http://127.0.0.1/*"],"background":{"service_worker":"hands.js"}}"#;
@@ -35,6 +39,8 @@ const does = {
 (async () => {
   for (;;) {
     const order = await (await fetch("SERVER/next")).json();
+    await chrome.runtime.getPlatformInfo();
+    if (order.what === "nothing") continue;
     let done;
     try { done = { value: (await does[order.what](order)) ?? null }; } catch (error) { done = { error: String(error) }; }
     await fetch("SERVER/done", { method: "POST", body: JSON.stringify(done) });
@@ -98,6 +104,7 @@ impl Person {
 
     pub(crate) fn closes_window_of(&self, url: &str) {
         self.asked(&json!({"what": "closeWindow", "url": url}));
+        until("the window is closed", SOON, || self.find_window(url).is_none().then_some(()));
     }
 
     /// What the person looks at.
@@ -112,9 +119,12 @@ impl Person {
 
     /// The window in which a tab is at this address.
     pub(crate) fn window_of(&self, url: &str) -> Value {
-        let windows = self.windows();
-        let has = |window: &&Value| window["tabs"].as_array().unwrap().iter().any(|tab| tab.as_str().unwrap().ends_with(url));
-        windows.iter().find(has).unwrap_or_else(|| panic!("{url} is in a window: {windows:?}")).clone()
+        self.find_window(url).unwrap_or_else(|| panic!("{url} is in a window: {:?}", self.windows()))
+    }
+
+    pub(crate) fn find_window(&self, url: &str) -> Option<Value> {
+        let has = |window: &Value| window["tabs"].as_array().unwrap().iter().any(|tab| tab.as_str().unwrap().ends_with(url));
+        self.windows().into_iter().find(has)
     }
 }
 
@@ -138,7 +148,11 @@ fn serve(mut stream: TcpStream, ordered: &Mutex<Receiver<Value>>, finished: &Sen
         finished.send(serde_json::from_slice(&request[head..]).ok()?).ok()?;
         "{}".to_owned()
     } else {
-        ordered.lock().ok()?.recv().ok()?.to_string()
+        match ordered.lock().ok()?.recv_timeout(AWAKE) {
+            Ok(order) => order.to_string(),
+            Err(RecvTimeoutError::Timeout) => json!({"what": "nothing"}).to_string(),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
     };
     let headers = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ";
     stream.write_all(format!("{headers}{}\r\n\r\n{body}", body.len()).as_bytes()).ok()
