@@ -201,7 +201,9 @@ impl Targets {
                 return;
             }
             let window = windows.window_of(&info.target_id).await.ok();
-            if let Some(context) = sharing.into_iter().find(|context| context.claims(window, &info.url)) {
+            // The one whose window it came up in, or else one that asked for such a page.
+            let housed = window.and_then(|window| sharing.iter().find(|context| context.owns(window)));
+            if let Some(context) = housed.or_else(|| sharing.iter().find(|context| context.asked_for(&info.url))) {
                 context.arrived(info);
             }
         });
@@ -222,6 +224,7 @@ impl Listener for Targets {
                 }
                 match self.of(&info) {
                     Some(context) => context.arrived(info),
+                    None if self.windows().is_some_and(|windows| windows.ends_orphan(&info)) => {}
                     None => self.stranger(info),
                 }
             }

@@ -4,6 +4,8 @@ mod cookies;
 mod downloads;
 mod emulation;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,7 +20,7 @@ use crate::connection::Connection;
 use crate::page::{CdpPage, Memento};
 use crate::protocol::Command;
 use crate::protocol::target::{self, TargetInfo};
-use crate::windows::{OwnWindows, Windows};
+use crate::windows::{Fresh, OwnWindows, Turn, Windows};
 use crate::world::World;
 use crate::{CdpBrowser, CdpError};
 pub(crate) use downloads::{Strays, Whose};
@@ -53,7 +55,7 @@ pub(crate) struct CdpContext {
     /// Those of the profile, which pages outside a browser context share.
     pub(crate) windows: Arc<Windows>,
     /// Held while a page is made, so that a target nobody here asked for can be told from one that is being made.
-    pub(crate) making: tokio::sync::Mutex<()>,
+    making: Arc<tokio::sync::Mutex<()>>,
     /// Whether a new page says whose it is.
     marks_pages: bool,
     inner: Mutex<Inner>,
@@ -74,6 +76,8 @@ pub(crate) enum Unit {
 struct Inner {
     /// By target id; `None` once the context is closed, so that no page can open in it any more.
     pages: Option<HashMap<String, Arc<CdpPage>>>,
+    /// Those of a closed context that are still there: whoever closes it again closes them.
+    unclosed: HashMap<String, Arc<CdpPage>>,
     /// Pages that are gone, newest last: the browser's list still names them for a moment.
     gone: VecDeque<String>,
     popups: mpsc::Sender<Popup>,
@@ -90,13 +94,18 @@ impl CdpContext {
         browser: Weak<CdpBrowser>,
     ) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
-        let inner = Inner { pages: Some(HashMap::new()), gone: VecDeque::new(), popups, unheard: Some(unheard) };
-        let (making, world) = (tokio::sync::Mutex::default(), Arc::new(world));
+        let inner = Inner { pages: Some(HashMap::new()), unclosed: HashMap::new(), gone: VecDeque::new(), popups, unheard: Some(unheard) };
+        let (making, world) = (Arc::default(), Arc::new(world));
         Self { handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to make a page, of which one is made at a time.
+    pub(crate) async fn turn(&self) -> Turn {
+        Arc::clone(&self.making).lock_owned().await
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -134,19 +143,17 @@ impl CdpContext {
     }
 
     /// A page that was made for this context becomes one of its pages.
-    pub(crate) async fn take_in(&self, id: &str) -> Result<Arc<CdpPage>> {
-        let page = CdpPage::attach(&self.connection, id, "about:blank".into(), &self.world).await?;
-        if let Err(closed) = self.keep(id, &page) {
-            page.close().await?;
-            return Err(closed);
-        }
+    pub(crate) async fn take_in(&self, fresh: Fresh) -> Result<Arc<CdpPage>> {
+        let page = CdpPage::attach(&self.connection, fresh.id(), "about:blank".into(), &self.world).await?;
+        self.keep(fresh.id(), &page)?;
+        fresh.kept();
         Ok(page)
     }
 
     /// The pages of a former daemon that still live, and those that opened while there was none. One that does not answer
     /// holds up no other.
     pub(crate) async fn adopt(self: &Arc<Self>, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
-        let _making = self.making.lock().await;
+        let _turn = self.turn().await;
         let mut targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
         targets.retain(|info| info.kind == "page" && self.is_own(info, records) && !self.inner().gone.contains(&info.target_id));
         let finding = records.iter().filter_map(|record| {
@@ -185,18 +192,15 @@ impl CdpContext {
         self.marks_pages && info.url == self.cradle()
     }
 
-    /// A blank target of this context. Whoever makes one holds `making`.
-    async fn make_target(&self) -> Result<String> {
+    /// A blank target of this context.
+    async fn make_target(&self, turn: Turn) -> Result<Fresh> {
         let create = target::CreateTarget {
             url: self.cradle(),
             browser_context_id: self.browser_context(),
             background: Some(true),
             ..target::CreateTarget::default()
         };
-        match self.unit {
-            Unit::Context => Ok(self.connection.call_in(None, &create, HOUSEKEEPING).await?.target_id),
-            Unit::Tabs | Unit::Windows(_) => Ok(self.windows.create(&create).await?),
-        }
+        self.windows.create(turn, create).await
     }
 
     /// Among those who share the profile only the records say whose a page is, and whose those that it opened.
@@ -269,6 +273,10 @@ impl CdpContext {
         if self.page(&info.target_id).is_some() {
             return;
         }
+        if let Some(opener) = info.opener_id.as_ref().and_then(|opener| self.page(opener)) {
+            // A page that says who opened it needs no wish.
+            opener.state().take_asked(&info.url);
+        }
         let context = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = context.welcome(&info).await {
@@ -277,22 +285,31 @@ impl CdpContext {
         });
     }
 
-    /// A page that nobody here asked for was opened by a page of this context: it joins it.
+    /// A page that nobody here asked for was opened by a page of this context: it joins it, or nobody would ever close it.
     async fn welcome(&self, info: &TargetInfo) -> Result<()> {
-        let _making = self.making.lock().await;
-        if self.is_closed() || self.page(&info.target_id).is_some() || self.inner().gone.contains(&info.target_id) {
+        let _turn = self.turn().await;
+        // Also one that was made here, and given up.
+        if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
             return Ok(());
+        }
+        let joined = self.join(info).await;
+        if joined.is_err() {
+            self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
+            self.close_target(&info.target_id).await;
+        }
+        joined
+    }
+
+    async fn join(&self, info: &TargetInfo) -> Result<()> {
+        if self.is_closed() {
+            return Err(closed());
         }
         let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
         self.keep(&info.target_id, &page)?;
         page.catch_up().await?;
-        let popup = Popup { page: Arc::clone(&page) as Arc<dyn Page>, opener: info.opener_id.clone().map(Handle) };
+        let popup = Popup { page, opener: info.opener_id.clone().map(Handle) };
         let sent = self.inner().popups.try_send(popup);
-        if sent.is_err() {
-            self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
-            return page.close().await;
-        }
-        Ok(())
+        sent.map_err(|_| DriverError::Busy("too many pages wait to be taken in".into()))
     }
 
     /// The browser says where a page is. The page's own events say so too, but some commits are left out of them.
@@ -302,11 +319,46 @@ impl CdpContext {
         }
     }
 
+    /// From now on it is closed, and at no moment is it unclear what becomes of a page's child. Gives its own pages, and those
+    /// of the person's.
+    fn take_pages(&self) -> (HashMap<String, Arc<CdpPage>>, Vec<Arc<CdpPage>>) {
+        let mut inner = self.inner();
+        let mut pages = inner.pages.take().unwrap_or_default();
+        let strangers = self.take_out_strangers(&mut pages);
+        if self.shares_profile() {
+            pages.keys().for_each(|target| self.windows.orphans(target));
+        }
+        (pages, strangers)
+    }
+
+    async fn give_back(&self, page: &CdpPage) {
+        self.windows.give_back(&page.handle().0);
+        if let Err(error) = self.detach(page).await {
+            tracing::debug!(%error, "a page of the person's is let go of late");
+        }
+    }
+
+    /// Closes what is left of a closed context. What does not close now is closed by who tries again.
+    async fn close_pages(&self) -> Result<()> {
+        let unclosed: Vec<_> = self.inner().unclosed.values().cloned().collect();
+        let closing = unclosed.iter().map(|page| async {
+            page.close().await?;
+            self.inner().unclosed.remove(&page.handle().0);
+            Ok(())
+        });
+        futures::future::join_all(closing).await.into_iter().collect()
+    }
+
     /// The page is none of this context's any more, and stays as it is.
     pub(crate) async fn release(&self, target: &str) -> Result<()> {
         let page = self.inner().pages.as_mut().and_then(|pages| pages.remove(target));
         let Some(page) = page else { return Ok(()) };
         self.windows.give_back(target);
+        self.detach(&page).await
+    }
+
+    /// Lets go of a page and leaves it as it is.
+    pub(crate) async fn detach(&self, page: &CdpPage) -> Result<()> {
         page.state().end(DriverError::PageGone, None);
         let detach = target::DetachFromTarget { session_id: Some(page.session().to_owned()) };
         let detached = self.connection.call_in(None, &detach, HOUSEKEEPING).await;
@@ -320,6 +372,7 @@ impl CdpContext {
 
     pub(crate) fn closed_target(&self, target: &str) {
         let mut inner = self.inner();
+        inner.unclosed.remove(target);
         let page = inner.pages.as_mut().and_then(|pages| pages.remove(target));
         if let Some(page) = page {
             inner.forget(target);
@@ -346,17 +399,16 @@ impl Context for CdpContext {
         if let Unit::Windows(own) = &self.unit {
             return self.open_in_newest(own).await;
         }
-        let _making = self.making.lock().await;
+        let turn = self.turn().await;
         if self.is_closed() {
             return Err(closed());
         }
-        let id = self.make_target().await?;
-        Ok(self.take_in(&id).await?)
+        Ok(self.take_in(self.make_target(turn).await?).await?)
     }
 
     async fn close(&self) -> Result<()> {
-        self.release_strangers().await?;
-        let pages = self.inner().pages.take().unwrap_or_default();
+        let (pages, strangers) = self.take_pages();
+        futures::future::join_all(strangers.iter().map(|page| self.give_back(page))).await;
         for page in pages.values() {
             page.state().end(DriverError::PageGone, None);
             self.connection.forget(page.session());
@@ -368,7 +420,10 @@ impl Context for CdpContext {
             Some(browser_context_id) => {
                 self.connection.call_in(None, &target::DisposeBrowserContext { browser_context_id }, HOUSEKEEPING).await.map(|_| ())
             }
-            None => return futures::future::join_all(pages.values().map(|page| page.close())).await.into_iter().collect(),
+            None => {
+                self.inner().unclosed.extend(pages);
+                return self.close_pages().await;
+            }
         };
         match closed {
             // Refused: it is gone already, which is what was asked for.

@@ -35,9 +35,22 @@ impl From<CdpError> for DriverError {
             CdpError::SessionGone => Self::PageGone,
             CdpError::Crashed => Self::PageCrashed,
             CdpError::Disconnected(why) => Self::BrowserGone(why),
-            CdpError::Refused { .. } | CdpError::Unreadable { .. } | CdpError::Late { .. } | CdpError::Busy { .. } => {
-                Self::Unsupported(error.to_string())
-            }
+            CdpError::Late { .. } => Self::Late(error.to_string()),
+            CdpError::Busy { .. } => Self::Busy(error.to_string()),
+            CdpError::Refused { .. } | CdpError::Unreadable { .. } => Self::Unsupported(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who is told that something is not supported does not try it again.
+    #[test]
+    fn a_slow_or_busy_browser_is_no_unable_one() {
+        let method = "Target.createTarget";
+        assert!(matches!(CdpError::Late { method }.into(), DriverError::Late(_)));
+        assert!(matches!(CdpError::Busy { method }.into(), DriverError::Busy(_)));
     }
 }

@@ -246,6 +246,8 @@ impl Page for CdpPage {
 
     async fn evaluate(&self, script: &str) -> Result<Value> {
         self.state.usable()?;
+        // A script that keeps the page busy would be taken for one that was given up, and ended in its place.
+        drop(self.freeing.lock().await);
         let given_up = GivenUp::unless_done(self);
         let value = self.run(script).await;
         given_up.done();

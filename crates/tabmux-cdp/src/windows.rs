@@ -2,9 +2,10 @@
 //! cares neither how the browser was started nor whose a window is. Nothing here takes the person's focus.
 
 mod context;
+mod fresh;
 mod usher;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -16,7 +17,11 @@ use crate::CdpError;
 use crate::connection::Connection;
 use crate::protocol::{browser, target};
 pub(crate) use context::OwnWindows;
+pub(crate) use fresh::{Fresh, Turn};
 use usher::Usher;
+
+/// How many pages of closed contexts are remembered: what they opened in their last moment comes up right after.
+const MAX_CHILDLESS: usize = 256;
 
 /// The windows of one browser.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct Windows {
     /// Held for reading while a target is made, and for writing by who wants to know whether a new one was made by us.
     making: tokio::sync::RwLock<()>,
     made: Mutex<HashSet<String>>,
+    /// Pages that were closed with their context, the newest last.
+    childless: Mutex<VecDeque<String>>,
     /// We launched the browser and nobody has had a window in it yet.
     untouched: AtomicBool,
 }
@@ -65,6 +72,7 @@ impl Windows {
             places: Mutex::default(),
             making: tokio::sync::RwLock::default(),
             made: Mutex::default(),
+            childless: Mutex::default(),
             untouched: AtomicBool::new(false),
         })
     }
@@ -80,29 +88,28 @@ impl Windows {
         self.untouched.store(true, Relaxed);
     }
 
-    /// Makes a target of the profile that is known to be ours from its first moment on.
-    pub(crate) async fn create(&self, create: &target::CreateTarget) -> crate::Result<String> {
-        let _making = self.making.read().await;
-        let id = self.connection.call_in(None, create, HOUSEKEEPING).await?.target_id;
-        self.made().insert(id.clone());
-        Ok(id)
+    /// Makes a target that is known to be ours from its first moment on.
+    pub(crate) async fn create(self: &Arc<Self>, turn: Turn, create: target::CreateTarget) -> Result<Fresh> {
+        let connection = self.connection.clone();
+        self.make(turn, async move { Ok(connection.call(None, &create).await?.target_id) }).await
     }
 
     /// A page in a window of its own.
-    async fn open_window(&self, cradle: String, bounds: WindowBounds) -> Result<(String, Spot)> {
+    async fn open_window(self: &Arc<Self>, turn: Turn, cradle: String, bounds: WindowBounds) -> Result<(Fresh, Spot)> {
         if let Some((id, window)) = self.first_window().await? {
+            let fresh = Fresh::found(id, Arc::clone(self), turn);
             self.put(window, bounds).await?;
             tracing::debug!("Using existing window for this MCP session, windowId: {}", window.0);
-            return Ok((id, Spot { window, ground: Ground::New }));
+            return Ok((fresh, Spot { window, ground: Ground::New }));
         }
         let create =
             target::CreateTarget { url: cradle, new_window: Some(true), background: Some(true), ..target::CreateTarget::default() };
-        let id = self.create(&create).await?;
-        let window = self.window_of(&id).await?;
+        let fresh = self.create(turn, create).await?;
+        let window = self.window_of(fresh.id()).await?;
         self.put(window, bounds).await?;
         self.call_usher();
         tracing::debug!("Created new window for this MCP session, windowId: {}", window.0);
-        Ok((id, Spot { window, ground: Ground::New }))
+        Ok((fresh, Spot { window, ground: Ground::New }))
     }
 
     /// The blank page a browser came up with, if it is still all there is.
@@ -114,22 +121,16 @@ impl Windows {
         pages.retain(|page| page.kind == "page");
         let Some(only) = pages.pop().filter(|only| pages.is_empty() && is_blank(&only.url)) else { return Ok(None) };
         let window = self.window_of(&only.target_id).await?;
-        self.made().insert(only.target_id.clone());
         Ok(Some((only.target_id, window)))
     }
 
     /// A page in this window. Its place is asked for, not believed (S4.15). Without the usher there is no way that leaves the
     /// person's focus alone (a click of ours on a link takes it, seen on a display), so the page gets a window of its own.
-    async fn open_tab(&self, cradle: &str, window: WindowId) -> Result<(String, Spot)> {
+    async fn open_tab(self: &Arc<Self>, turn: Turn, cradle: String, window: WindowId) -> Result<(Fresh, Spot)> {
         let usher = self.usher().await.ok_or(DriverError::WindowFull)?;
-        let id = {
-            let _making = self.making.read().await;
-            let id = usher.open_in(cradle, window).await?;
-            self.made().insert(id.clone());
-            id
-        };
-        let window = self.window_of(&id).await?;
-        Ok((id, Spot { window, ground: Ground::Old }))
+        let fresh = self.make(turn, async move { usher.open_in(&cradle, window).await }).await?;
+        let window = self.window_of(fresh.id()).await?;
+        Ok((fresh, Spot { window, ground: Ground::Old }))
     }
 
     async fn bring(&self, target: &str, place: Place) -> Result<Spot> {
@@ -215,6 +216,30 @@ impl Windows {
     pub(crate) async fn is_stranger(&self, target: &str) -> bool {
         let _none_is_being_made = self.making.write().await;
         !self.made().contains(target)
+    }
+
+    /// Whether a target was made here, or is somebody's page.
+    pub(crate) fn has_made(&self, target: &str) -> bool {
+        self.made().contains(target)
+    }
+
+    /// Its context is closed: what it opens from now on is nobody's.
+    pub(crate) fn orphans(&self, target: &str) {
+        let mut childless = self.childless();
+        if childless.len() == MAX_CHILDLESS {
+            childless.pop_front();
+        }
+        childless.push_back(target.to_owned());
+    }
+
+    /// Closes a page that was opened by one whose context is closed; says whether it was one.
+    pub(crate) fn ends_orphan(&self, info: &target::TargetInfo) -> bool {
+        let orphan = info.opener_id.as_ref().is_some_and(|opener| self.childless().contains(opener));
+        if orphan {
+            // Queued by now; refused, it is gone already.
+            drop(self.connection.send(None, &target::CloseTarget { target_id: info.target_id.clone() }));
+        }
+        orphan
     }
 
     /// A target is somebody's from now on.
@@ -305,6 +330,10 @@ impl Windows {
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn childless(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.childless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, HashSet<String>> {

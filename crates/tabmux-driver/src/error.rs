@@ -43,6 +43,12 @@ pub enum DriverError {
     EmulationRefused(String),
     #[error("The page went elsewhere meanwhile.")]
     Navigated,
+    /// Not answered in time; the browser is there and may have done it.
+    #[error("The browser is slow: {0}.")]
+    Late(String),
+    /// Not asked: too much waits for the browser already.
+    #[error("The browser is busy: {0}.")]
+    Busy(String),
     #[error("{0}")]
     Unsupported(String),
 }
@@ -83,6 +89,8 @@ impl From<DriverError> for Fault {
             DriverError::FilesRefused(_) => (Code::BadArgument, "Give one file, or another input."),
             DriverError::EmulationRefused(_) => (Code::BadArgument, "Give another value."),
             DriverError::Navigated => (Code::TabGone, "Look at the page again: it shows another document now."),
+            DriverError::Late(_) => (Code::Timeout, "Look how far it came (list_pages), then call again."),
+            DriverError::Busy(_) => (Code::QueueFull, "Wait for calls that run, then call again."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
         };
         Self::new(code, sentence(error.to_string()), hint)
@@ -107,5 +115,15 @@ mod tests {
         assert_eq!(fault.to_string(), "[bad_argument] The script failed: no milk. Correct the script, then evaluate again.");
         let fault = Fault::from(DriverError::DialogOpen { kind: "alert".into(), text: "a\u{202e}b".into() });
         assert_eq!(fault.message, "A dialog is open (alert): \"a\\u{202e}b\".");
+    }
+
+    #[test]
+    fn what_is_late_or_was_not_asked_can_be_tried_again() {
+        let fault = Fault::from(DriverError::Late("Target.createTarget was not answered in time".into()));
+        assert_eq!(
+            (fault.code, fault.message.as_str()),
+            (Code::Timeout, "The browser is slow: Target.createTarget was not answered in time.")
+        );
+        assert_eq!(Fault::from(DriverError::Busy("no".into())).code, Code::QueueFull);
     }
 }

@@ -22,13 +22,13 @@ impl CdpContext {
         if origins.is_empty() {
             return Ok(());
         }
-        let _making = self.making.lock().await;
-        let target = self.make_target().await?;
+        let fresh = self.make_target(self.turn().await).await?;
         // It is gone before anybody may take it for a page of the context.
-        self.inner().forget(&target);
-        let page = CdpPage::attach(&self.connection, &target, "about:blank".into(), &self.world).await?;
+        self.inner().forget(fresh.id());
+        let page = CdpPage::attach(&self.connection, fresh.id(), "about:blank".into(), &self.world).await?;
         let filled = tokio::time::timeout(HOUSEKEEPING * 4, self.fill(&page, &origins)).await;
         page.close().await?;
+        fresh.kept();
         filled.unwrap_or_else(|_| Err(DriverError::StorageRefused("it took too long to write".into())))
     }
 

@@ -1,8 +1,6 @@
 //! A navigation that nobody waits for any more. Until its server answers, Chromium passes nothing on to the page: every later
 //! call would wait as well. So what has not begun to arrive is stopped; a page that is there and only loads on is left alone.
 
-use tabmux_driver::HOUSEKEEPING;
-
 use super::CdpPage;
 use crate::protocol::page::StopLoading;
 
@@ -29,10 +27,8 @@ impl Drop for Underway<'_> {
         if !self.armed || arrived || self.page.state.dialog().is_some() {
             return;
         }
-        let (connection, session) = (self.page.connection.clone(), self.page.session.clone());
-        tokio::spawn(async move {
-            // Where it cannot be stopped, the next call says how the page is.
-            let _ = connection.call_in(Some(&session), &StopLoading::default(), HOUSEKEEPING).await;
-        });
+        // Queued now, so that it cannot stop a navigation that begins after it. Nobody waits for the answer: where nothing was
+        // stopped, the next call says how the page is.
+        drop(self.page.connection.send(Some(&self.page.session), &StopLoading::default()));
     }
 }

@@ -1,6 +1,6 @@
 //! A context whose pages live in windows of the shared profile. Which windows are its own it is told.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -43,11 +43,13 @@ impl CdpContext {
         !matches!(self.unit, Unit::Context)
     }
 
-    /// Whether a page that does not say who opened it was opened by one of this context: it came up in a window of its own,
-    /// or one of its pages asked for it.
-    pub(crate) fn claims(&self, window: Option<WindowId>, url: &str) -> bool {
-        let in_own_window = self.own_windows().zip(window).is_some_and(|(own, window)| own.inner().windows.contains(&window));
-        in_own_window || self.pages().iter().any(|page| page.state().take_asked(url))
+    pub(crate) fn owns(&self, window: WindowId) -> bool {
+        self.own_windows().is_some_and(|own| own.inner().windows.contains(&window))
+    }
+
+    /// Whether one of its pages asked for a page at this address; such a wish is fulfilled once.
+    pub(crate) fn asked_for(&self, url: &str) -> bool {
+        self.pages().iter().any(|page| page.state().take_asked(url))
     }
 
     /// For who does not care which of its windows it is.
@@ -67,32 +69,32 @@ impl CdpContext {
         }
     }
 
-    pub(crate) async fn release_strangers(&self) -> Result<()> {
-        let Some(own) = self.own_windows() else { return Ok(()) };
+    /// Which of these pages are the person's.
+    pub(crate) fn take_out_strangers(&self, pages: &mut HashMap<String, Arc<CdpPage>>) -> Vec<Arc<CdpPage>> {
+        let Some(own) = self.own_windows() else { return Vec::new() };
         let strangers = std::mem::take(&mut own.inner().strangers);
-        join_all(strangers.iter().map(|target| self.release(target))).await.into_iter().collect()
+        pages.extract_if(|target, _| strangers.contains(target)).map(|(_, page)| page).collect()
     }
 }
 
 #[async_trait]
 impl Windowed for CdpContext {
     async fn open_page_at(&self, place: Place) -> Result<(Arc<dyn Page>, Spot)> {
-        let _making = self.making.lock().await;
+        let turn = self.turn().await;
         if self.is_closed() {
             return Err(closed());
         }
-        let (id, spot) = match place {
-            Place::In(window) => self.windows.open_tab(&self.cradle(), window).await?,
-            Place::New(bounds) => self.windows.open_window(self.cradle(), bounds).await?,
+        let (fresh, spot) = match place {
+            Place::In(window) => self.windows.open_tab(turn, self.cradle(), window).await?,
+            Place::New(bounds) => self.windows.open_window(turn, self.cradle(), bounds).await?,
         };
-        let page = self.take_in(&id).await?;
+        let page = self.take_in(fresh).await?;
         Ok((page, spot))
     }
 
     async fn spot(&self, page: &Handle) -> Result<Spot> {
         let window = self.windows.window_of(&page.0).await?;
-        let own = self.own_windows().is_some_and(|own| own.inner().windows.contains(&window));
-        let shared = own || self.windows.has_others(window, |target| self.has(target)).await?;
+        let shared = self.owns(window) || self.windows.has_others(window, |target| self.has(target)).await?;
         Ok(Spot { window, ground: if shared { Ground::Old } else { Ground::New } })
     }
 
@@ -117,14 +119,17 @@ impl Windowed for CdpContext {
 
     async fn take_strangers(&self, which: Strangers) -> Result<Vec<Arc<dyn Page>>> {
         let Some(own) = self.own_windows() else { return Ok(Vec::new()) };
-        let _making = self.making.lock().await;
+        let _turn = self.turn().await;
         let found = self.windows.strangers().await?;
         let mut taken: Vec<Arc<dyn Page>> = Vec::new();
         for info in found.into_iter().filter(|info| is_wanted(info, which)) {
             // One that closes meanwhile is none.
             let Ok(page) = CdpPage::attach(&self.connection, &info.target_id, info.url, &self.world).await else { continue };
             own.inner().strangers.insert(info.target_id.clone());
-            self.keep(&info.target_id, &page)?;
+            if let Err(closed) = self.keep(&info.target_id, &page) {
+                self.detach(&page).await?;
+                return Err(closed);
+            }
             taken.push(page);
         }
         Ok(taken)

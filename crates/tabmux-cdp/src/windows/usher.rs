@@ -65,7 +65,7 @@ impl Usher {
         }
     }
 
-    /// Opens a tab at this address in this window and gives its target.
+    /// Opens a tab at this address in this window and gives its target, however late: who asked must know what was opened.
     pub(super) async fn open_in(&self, url: &str, window: WindowId) -> tabmux_driver::Result<String> {
         self.ask(&format!("tabmux.openIn({}, {})", window.0, serde_json::Value::from(url))).await
     }
@@ -77,7 +77,8 @@ impl Usher {
             Place::In(window) => window.0.to_string(),
             Place::New(_) => "null".into(),
         };
-        self.ask(&format!("tabmux.bring({target}, {place})")).await.map(|_| ())
+        let asked = tokio::time::timeout(HOUSEKEEPING, self.ask(&format!("tabmux.bring({target}, {place})"))).await;
+        asked.unwrap_or_else(|_| Err(CdpError::Late { method: "the window usher" }.into())).map(|_| ())
     }
 
     /// Takes the extension out of the browser again.
@@ -104,7 +105,7 @@ impl Usher {
             return_by_value: Some(true),
             ..runtime::Evaluate::default()
         };
-        let reply = self.connection.call_in(Some(&self.session), &evaluate, HOUSEKEEPING).await?;
+        let reply = self.connection.call(Some(&self.session), &evaluate).await?;
         match reply.exception_details {
             Some(thrown) => Err(unreadable(thrown.exception.and_then(|thrown| thrown.description).unwrap_or(thrown.text))),
             None => Ok(reply.result.value.unwrap_or_default()),

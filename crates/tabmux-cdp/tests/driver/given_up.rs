@@ -44,13 +44,16 @@ async fn a_page_that_has_arrived_and_only_loads_on_is_not_stopped() {
     let browser = support::chromium().await;
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let picture = format!("http://{}/picture", silent.local_addr().expect("a bound socket has an address"));
-    let site = support::site(move |_| format!("<img src='{picture}' onerror='document.title = `stopped`'>")).await;
+    let site =
+        support::site(move |_| format!("<script>console.log('here')</script><img src='{picture}' onerror='document.title = `stopped`'>"))
+            .await;
     let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
     let page = soon(context.open_page()).await.expect("a page opens");
     let url = format!("{site}/here?title=loading");
     let arrived = async {
         let asked = silent.accept().await.expect("the browser asks for the picture");
-        while page.url() != url {
+        // What a document says comes after the news that it is there.
+        while page.take_log().0.is_empty() {
             tokio::task::yield_now().await;
         }
         asked
@@ -62,4 +65,37 @@ async fn a_page_that_has_arrived_and_only_loads_on_is_not_stopped() {
     let state = "new Promise(done => setTimeout(() => done([document.title, document.readyState]), 300))";
     assert_eq!(soon(page.evaluate(state)).await, Ok(json!(["loading", "interactive"])));
     drop(connection);
+}
+
+/// A page that only waits may be given a long script next, and nobody takes that for the one that was given up.
+#[tokio::test]
+async fn a_script_that_comes_after_one_that_was_given_up_runs_to_its_end() {
+    let browser = support::chromium().await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    let waiting = page.evaluate("new Promise(() => {})");
+    let given_up = tokio::time::timeout(Duration::from_millis(100), waiting).await;
+    assert!(given_up.is_err(), "it ended with {given_up:?}");
+    let long = "const end = performance.now() + 2000; while (performance.now() < end); 'done'";
+    assert_eq!(soon(page.evaluate(long)).await, Ok(json!("done")));
+}
+
+/// Whoever goes elsewhere right after a navigation that was given up gets there.
+#[tokio::test]
+async fn a_navigation_that_comes_after_one_that_was_given_up_is_not_stopped_in_its_place() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    for number in 0..5 {
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let nowhere = format!("http://{}/", silent.local_addr().expect("a bound socket has an address"));
+        let connection = tokio::select! {
+            gone = page.navigate(Navigation::To(&nowhere)) => panic!("nobody answered, and yet: {gone:?}"),
+            connection = soon(silent.accept()) => connection,
+        };
+        soon(page.navigate(Navigation::To(&format!("{site}/{number}")))).await.expect("it goes on");
+        assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!(format!("/{number}"))));
+        drop(connection);
+    }
 }

@@ -133,8 +133,8 @@ impl World {
                 self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
                 Err(fault)
             }
-            // Its pages are there, behind a question that the browser asks its user.
-            Err(fault) if former && fault.code == Code::PausedByHuman => {
+            // Its pages are there, and cannot be had just now.
+            Err(fault) if former && passes(fault.code) => {
                 self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
                 Err(fault)
             }
@@ -459,16 +459,21 @@ impl World {
         }
     }
 
-    /// A context that cannot be found is gone, unless its browser asks its user first. Its pages are found with it, since some
+    /// A context that cannot be found is gone, unless its browser only does not answer now. Its pages are found with it, since some
     /// contexts are nothing but their pages.
     async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
         let pages: Vec<PageRecord> = self.tabs_on_record().into_iter().map(|(_, record)| record).collect();
         match bounded(OPENING, self.hub.browsers.find(&self.spec(), handle, &pages)).await? {
             Ok((_, adopted)) => Ok(Some(adopted.context)),
-            Err(fault) if matches!(fault.code, Code::PausedByHuman | Code::Timeout) => Err(fault.message),
+            Err(fault) if passes(fault.code) => Err(fault.message),
             Err(_) => Ok(None),
         }
     }
+}
+
+/// Whether what was asked for may be had a little later: the browser asks its user, or has too much to do.
+fn passes(code: Code) -> bool {
+    matches!(code, Code::PausedByHuman | Code::Timeout | Code::QueueFull)
 }
 
 async fn close_context(context: &dyn Context) -> Result<(), String> {

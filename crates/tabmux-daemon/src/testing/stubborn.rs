@@ -18,6 +18,8 @@ pub(crate) enum Mood {
     Fail,
     /// Fails, and the browser is still there.
     Refuse,
+    /// Answers too late.
+    Late,
     Panic,
     /// Never ends, unless its future is dropped.
     Hang,
@@ -107,6 +109,7 @@ impl Shared {
             Mood::Good => Ok(()),
             Mood::Fail => Err(DriverError::BrowserGone("it is in a mood.".into())),
             Mood::Refuse => Err(DriverError::Unsupported("not now".into())),
+            Mood::Late => Err(DriverError::Late("it sleeps".into())),
             Mood::Panic => panic!("the driver has a defect"),
             Mood::Hang => std::future::pending().await,
             Mood::Wait => {

@@ -73,6 +73,22 @@ async fn a_session_of_a_former_daemon_is_closed_in_its_browser() {
     assert_eq!((browser.open(), next.sessions()), (0, 0));
 }
 
+/// S1.26: a browser that is slow after a restart is not a dead one, and its pages are nobody's to lose.
+#[tokio::test]
+async fn a_browser_that_is_late_after_a_restart_is_asked_again() {
+    let (house, browser) = House::stubborn();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    browser.adopts(&[Mood::Late]);
+    let next = house.killed_and_started_beside(&browser).await;
+    let back = next.agent("a");
+    assert_eq!(back.code("evaluate", json!({"script": "1"})).await, Code::Timeout);
+    assert!(back.ok("evaluate", json!({"script": "location.href"})).await.text.starts_with("\"http://a.test/\""));
+    browser.adopts(&[Mood::Late]);
+    let last = next.killed_and_started_beside(&browser).await;
+    last.agent("a").ok("close_session", json!({})).await;
+    assert_eq!((browser.open(), last.sessions()), (0, 0), "it was looked for again, and closed");
+}
+
 /// A dialog is answered beside the queue, also as the very first thing after a restart.
 #[tokio::test]
 async fn a_call_beside_the_queue_does_not_lose_the_tabs_of_a_former_daemon() {

@@ -1,0 +1,312 @@
+//! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tabmux_driver::{Browser, BrowserInfo, Context, ContextSpec, DriverError, Isolation, Place, Strangers, WindowBounds, WindowId};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::watch;
+
+use crate::CdpBrowser;
+use crate::transport::{Start, Transport};
+
+/// Longer than anything takes that is answered; time passes only while everybody waits.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// A browser that makes pages `T1`, `T2`… in windows 1, 2… and does all it is asked, unless it is told otherwise.
+#[derive(Clone)]
+struct Played(Arc<Stage>);
+
+struct Stage {
+    inner: Mutex<Inner>,
+    /// How many commands came so far.
+    heard: watch::Sender<usize>,
+    write: tokio::sync::Mutex<WriteHalf<DuplexStream>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    commands: Vec<Value>,
+    withholds: HashSet<&'static str>,
+    withheld: Vec<Value>,
+    refuses: HashSet<&'static str>,
+    pages: usize,
+    /// What it says of its targets when asked.
+    targets: Vec<Value>,
+}
+
+impl Played {
+    async fn start() -> (Arc<CdpBrowser>, Self) {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let stage = Stage { inner: Mutex::default(), heard: watch::Sender::new(0), write: tokio::sync::Mutex::new(write) };
+        let played = Self(Arc::new(stage));
+        tokio::spawn(played.clone().play(read));
+        let (read, write) = tokio::io::split(ours);
+        let info = BrowserInfo { id: "played".into(), ..BrowserInfo::default() };
+        let browser = CdpBrowser::connect(Transport::over(read, write, Start::Fresh), 1, info).await.expect("it answers");
+        (browser, played)
+    }
+
+    async fn play(self, read: ReadHalf<DuplexStream>) {
+        let mut read = BufReader::new(read);
+        let mut frame = Vec::new();
+        while read.read_until(0, &mut frame).await.is_ok_and(|length| length > 0) {
+            let command: Value = serde_json::from_slice(&frame[..frame.len() - 1]).expect("a command");
+            frame.clear();
+            let method = command["method"].as_str().expect("a method").to_owned();
+            let withheld = {
+                let mut inner = self.0.inner.lock().unwrap();
+                inner.commands.push(command.clone());
+                let withheld = inner.withholds.contains(method.as_str());
+                if withheld {
+                    inner.withheld.push(command.clone());
+                }
+                withheld
+            };
+            if !withheld {
+                self.answer(&command).await;
+            }
+            self.0.heard.send_modify(|heard| *heard += 1);
+        }
+    }
+
+    async fn answer(&self, command: &Value) {
+        let method = command["method"].as_str().expect("a method");
+        let target = &command["params"]["targetId"];
+        let (refused, result) = {
+            let mut inner = self.0.inner.lock().unwrap();
+            let result = match method {
+                "Target.createTarget" => {
+                    inner.pages += 1;
+                    json!({"targetId": format!("T{}", inner.pages)})
+                }
+                "Target.attachToTarget" => json!({"sessionId": format!("of {}", target.as_str().unwrap())}),
+                "Target.getTargets" => json!({"targetInfos": inner.targets}),
+                "Target.getTargetInfo" => json!({"targetInfo": info(target.as_str().unwrap_or_default(), None)}),
+                "Target.createBrowserContext" => json!({"browserContextId": "C1"}),
+                "Target.getBrowserContexts" => json!({"browserContextIds": []}),
+                "Browser.getWindowForTarget" => {
+                    let window: i64 = target.as_str().unwrap().trim_start_matches(|letter: char| letter.is_alphabetic()).parse().unwrap();
+                    json!({"windowId": window, "bounds": {}})
+                }
+                "Target.closeTarget" => json!({"success": true}),
+                "Page.addScriptToEvaluateOnNewDocument" => json!({"identifier": "1"}),
+                _ => json!({}),
+            };
+            (inner.refuses.contains(method), result)
+        };
+        let mut reply = json!({"id": command["id"]});
+        if refused {
+            reply["error"] = json!({"code": -32000, "message": "No"});
+        } else {
+            reply["result"] = result;
+        }
+        if let Some(session) = command.get("sessionId") {
+            reply["sessionId"] = session.clone();
+        }
+        self.say(&reply).await;
+    }
+
+    async fn say(&self, message: &Value) {
+        let mut write = self.0.write.lock().await;
+        write.write_all(format!("{message}\0").as_bytes()).await.expect("somebody reads");
+    }
+
+    /// A page comes up that nobody here asked for.
+    async fn opens(&self, target: &str, opener: Option<&str>) {
+        self.say(&json!({"method": "Target.targetCreated", "params": {"targetInfo": info(target, opener)}})).await;
+    }
+
+    fn withholds(&self, method: &'static str) {
+        self.0.inner.lock().unwrap().withholds.insert(method);
+    }
+
+    fn refuses(&self, method: &'static str) {
+        self.0.inner.lock().unwrap().refuses.insert(method);
+    }
+
+    /// Answers what it withheld, and from now on at once.
+    async fn relents(&self) {
+        let withheld = {
+            let mut inner = self.0.inner.lock().unwrap();
+            inner.withholds.clear();
+            std::mem::take(&mut inner.withheld)
+        };
+        for command in withheld {
+            self.answer(&command).await;
+        }
+    }
+
+    /// How often it was asked for this, of this target.
+    fn asked(&self, method: &str, target: &str) -> usize {
+        let inner = self.0.inner.lock().unwrap();
+        let of = |command: &&Value| command["params"]["targetId"] == target || command["params"]["sessionId"] == format!("of {target}");
+        inner.commands.iter().filter(|command| command["method"] == method).filter(of).count()
+    }
+
+    /// Waits until it is asked for this so often.
+    async fn is_asked(&self, method: &str, target: &str, times: usize) {
+        let mut heard = self.0.heard.subscribe();
+        let asked = heard.wait_for(|_| self.asked(method, target) >= times);
+        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{method} of {target}")).expect("it plays on");
+    }
+
+    /// Waits until a command of this kind came, whatever it is about.
+    async fn hears(&self, method: &str) {
+        let mut heard = self.0.heard.subscribe();
+        let came = |_: &usize| self.0.inner.lock().unwrap().commands.iter().any(|command| command["method"] == method);
+        tokio::time::timeout(PATIENCE, heard.wait_for(came)).await.unwrap_or_else(|_| panic!("{method}")).expect("it plays on");
+    }
+}
+
+fn info(target: &str, opener: Option<&str>) -> Value {
+    let mut info =
+        json!({"targetId": target, "type": "page", "title": "", "url": "http://a.test/", "attached": false, "canAccessOpener": false});
+    if let Some(opener) = opener {
+        info["openerId"] = json!(opener);
+    }
+    info
+}
+
+async fn context(browser: &CdpBrowser, isolation: Isolation) -> Arc<dyn Context> {
+    browser.open_context(&ContextSpec { isolation, ..ContextSpec::default() }).await.expect("a context opens")
+}
+
+/// Whoever polls it goes no further than until this happens.
+async fn given_up_once<T: std::fmt::Debug>(work: impl Future<Output = T>, happened: impl Future<Output = ()>) {
+    tokio::select! {
+        done = work => panic!("it was to be given up, and yet: {done:?}"),
+        () = happened => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_cannot_be_attached_to_is_closed_again() {
+    for isolation in [Isolation::Context, Isolation::Tab, Isolation::Window] {
+        let (browser, played) = Played::start().await;
+        let context = context(&browser, isolation).await;
+        played.refuses("Target.attachToTarget");
+        assert!(context.open_page().await.is_err());
+        played.is_asked("Target.closeTarget", "T1", 1).await;
+    }
+}
+
+/// However far it came: asked for, made, or being attached to.
+#[tokio::test(start_paused = true)]
+async fn a_page_whose_opening_is_given_up_is_closed_and_nobodys() {
+    for stuck in ["Target.createTarget", "Target.attachToTarget", "Page.enable"] {
+        let (browser, played) = Played::start().await;
+        let context = context(&browser, Isolation::Tab).await;
+        let mut popups = context.popups();
+        played.withholds(stuck);
+        given_up_once(context.open_page(), played.hears(stuck)).await;
+        played.opens("T1", None).await;
+        played.relents().await;
+        played.is_asked("Target.closeTarget", "T1", 1).await;
+        let next = context.open_page().await.expect("the next one opens");
+        assert_eq!((next.handle().0.as_str(), popups.try_recv().is_err()), ("T2", true), "{stuck}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_made_too_late_is_closed_when_it_comes() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Tab).await;
+    played.withholds("Target.createTarget");
+    assert!(matches!(context.open_page().await.map(|_| ()), Err(DriverError::Late(_))));
+    played.relents().await;
+    played.is_asked("Target.closeTarget", "T1", 1).await;
+}
+
+/// S3.26: who is told that it is closed need not look.
+#[tokio::test(start_paused = true)]
+async fn a_context_whose_pages_did_not_close_is_not_closed_until_they_do() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Tab).await;
+    for _ in 0..2 {
+        context.open_page().await.expect("a page opens");
+    }
+    played.withholds("Target.closeTarget");
+    for times in 1..=2 {
+        assert!(matches!(context.close().await, Err(DriverError::Late(_))));
+        assert_eq!((played.asked("Target.closeTarget", "T1"), played.asked("Target.closeTarget", "T2")), (times, times));
+    }
+    // Also when nobody waits to the end.
+    given_up_once(context.close(), played.is_asked("Target.closeTarget", "T2", 3)).await;
+    played.relents().await;
+    assert_eq!(context.close().await, Ok(()));
+    assert_eq!((played.asked("Target.closeTarget", "T1"), played.asked("Target.closeTarget", "T2")), (4, 4));
+    assert_eq!(context.close().await, Ok(()));
+    assert_eq!(played.asked("Target.closeTarget", "T1"), 4, "closed is closed");
+}
+
+/// S4.23: what a page opens in its last moment is nobody's, so it goes with it.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_opens_while_its_openers_context_closes_is_closed_too() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Tab).await;
+    context.open_page().await.expect("a page opens");
+    played.withholds("Target.attachToTarget");
+    played.opens("P1", Some("T1")).await;
+    played.is_asked("Target.attachToTarget", "P1", 1).await;
+    context.close().await.expect("it closes");
+    played.relents().await;
+    played.is_asked("Target.closeTarget", "P1", 1).await;
+    played.opens("P2", Some("T1")).await;
+    played.is_asked("Target.closeTarget", "P2", 1).await;
+    played.opens("P3", Some("another's")).await;
+    played.opens("P4", Some("T1")).await;
+    played.is_asked("Target.closeTarget", "P4", 1).await;
+    assert_eq!(played.asked("Target.closeTarget", "P3"), 0);
+}
+
+/// S4.23: where it came up says more than who wished for such a page.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_does_not_say_who_opened_it_belongs_to_whose_window_it_is_in() {
+    let (browser, played) = Played::start().await;
+    let wish = json!({"frameId": "x", "reason": "anchorClick", "url": "http://a.test/", "disposition": "newTab"});
+    let mut wishing = Vec::new();
+    for number in 1..=5 {
+        let one = context(&browser, Isolation::Window).await;
+        one.open_page().await.expect("a page opens");
+        let session = format!("of T{number}");
+        played.say(&json!({"method": "Page.frameRequestedNavigation", "params": wish, "sessionId": session})).await;
+        wishing.push((one.popups(), one));
+    }
+    let owner = context(&browser, Isolation::Window).await;
+    owner.windows().expect("windows").own(&[WindowId(9)].into());
+    let mut popups = owner.popups();
+    played.opens("P9", None).await;
+    let joined = tokio::time::timeout(PATIENCE, popups.recv()).await.expect("it joins").expect("a popup");
+    assert_eq!(joined.page.handle().0, "P9");
+    assert!(wishing.iter_mut().all(|(popups, _)| popups.try_recv().is_err()));
+}
+
+/// S4.18, S4.6: a page of the person's is theirs, whatever we were about to do with it.
+#[tokio::test(start_paused = true)]
+async fn a_persons_page_is_let_go_of_when_the_context_closes_before_it_was_taken_in() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Window).await;
+    let windows = context.windows().expect("windows");
+    windows.open_page_at(Place::New(WindowBounds::default())).await.expect("a page opens");
+    played.0.inner.lock().unwrap().targets = vec![info("P7", None)];
+    played.withholds("Page.enable");
+    let taking = windows.take_strangers(Strangers::default());
+    let closing = async {
+        played.is_asked("Target.attachToTarget", "P7", 1).await;
+        context.close().await.expect("it closes");
+        played.relents().await;
+    };
+    let (taken, ()) = tokio::join!(taking, closing);
+    assert!(taken.is_err());
+    played.is_asked("Target.detachFromTarget", "P7", 1).await;
+    assert_eq!((played.asked("Target.closeTarget", "P7"), played.asked("Target.closeTarget", "T1")), (0, 1));
+    // What it opens later is the person's as well.
+    played.opens("P8", Some("P7")).await;
+    played.opens("P9", Some("T1")).await;
+    played.is_asked("Target.closeTarget", "P9", 1).await;
+    assert_eq!(played.asked("Target.closeTarget", "P8"), 0);
+}
