@@ -48,11 +48,17 @@ pub enum Consent {
 }
 
 impl Located {
+    /// The same however its address is written.
+    #[must_use]
+    pub fn id(&self) -> String {
+        endpoint::id_of(&self.url)
+    }
+
     /// What is known of it before there is a connection.
     #[must_use]
     pub fn unconnected(&self) -> BrowserInfo {
         BrowserInfo {
-            id: endpoint::id_of(&self.url),
+            id: self.id(),
             kind: "attached".into(),
             endpoint: Some(endpoint::shown(&self.url)),
             waits_for: Some("its user, who must allow the connection".into()),

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
@@ -60,7 +61,9 @@ impl CdpBrowser {
         // A person's pages may have hundreds of workers and frames; of those nothing is heard.
         let pages = || vec![target::FilterEntry { kind: Some("page".into()), ..target::FilterEntry::default() }];
         let discover = target::SetDiscoverTargets { discover: true, filter: kept.is_none().then(pages) };
-        connection.call_in(None, &discover, HOUSEKEEPING).await?;
+        // One that we keep has pages of ours, or has just been started: it is worth waiting for.
+        let patience = if kept.is_some() { HOUSEKEEPING * 6 } else { HOUSEKEEPING };
+        connection.call_in(None, &discover, patience).await?;
         let windows = Windows::new(connection.clone());
         targets.windows.set(Arc::downgrade(&windows)).expect("they were made just now");
         Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, windows, me: me.clone(), kept }))
@@ -196,6 +199,7 @@ impl Targets {
     fn stranger(&self, info: target::TargetInfo) {
         let sharing: Vec<_> = self.all().into_iter().filter(|context| context.shares_profile()).collect();
         let (Some(windows), false) = (self.windows(), sharing.is_empty() || info.opener_id.is_some()) else { return };
+        let came = Instant::now();
         tokio::spawn(async move {
             if !windows.is_stranger(&info.target_id).await {
                 return;
@@ -203,7 +207,7 @@ impl Targets {
             let window = windows.window_of(&info.target_id).await.ok();
             // The one whose window it came up in, or else one that asked for such a page.
             let housed = window.and_then(|window| sharing.iter().find(|context| context.owns(window)));
-            if let Some(context) = housed.or_else(|| sharing.iter().find(|context| context.asked_for(&info.url))) {
+            if let Some(context) = housed.or_else(|| sharing.iter().find(|context| context.asked_for(&info.url, came))) {
                 context.arrived(info);
             }
         });
@@ -269,15 +273,17 @@ impl Browser for CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<usize> {
         if self.kept.is_none() {
             // In somebody else's browser only what this connection made is surely ours.
-            let unknown: Vec<_> = self.targets.all().into_iter().filter(|context| !contexts.contains(context.handle())).collect();
-            return futures::future::join_all(unknown.iter().map(|context| context.close())).await.into_iter().collect();
+            let (known, unknown): (Vec<_>, Vec<_>) =
+                self.targets.all().into_iter().partition(|context| contexts.contains(context.handle()));
+            futures::future::join_all(unknown.iter().map(|context| context.close())).await.into_iter().collect::<Result<()>>()?;
+            return Ok(known.len());
         }
-        let known = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
-        let others = known.into_iter().filter(|id| contexts.iter().all(|context| context.0 != *id));
-        let closing = others.map(|browser_context_id| async move {
+        let there = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
+        let (known, others): (Vec<_>, Vec<_>) = there.into_iter().partition(|id| contexts.iter().any(|context| context.0 == *id));
+        let closing = others.into_iter().map(|browser_context_id| async move {
             let dispose = target::DisposeBrowserContext { browser_context_id };
             self.connection.call_in(None, &dispose, HOUSEKEEPING).await
         });
@@ -287,7 +293,7 @@ impl Browser for CdpBrowser {
                 return Err(error.into());
             }
         }
-        Ok(())
+        Ok(known.len())
     }
 
     async fn gone(&self) -> String {

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use tabmux_driver::{
@@ -275,7 +276,7 @@ impl CdpContext {
         }
         if let Some(opener) = info.opener_id.as_ref().and_then(|opener| self.page(opener)) {
             // A page that says who opened it needs no wish.
-            opener.state().take_asked(&info.url);
+            opener.state().take_asked(&info.url, Instant::now());
         }
         let context = Arc::clone(self);
         tokio::spawn(async move {

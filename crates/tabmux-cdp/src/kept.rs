@@ -37,7 +37,8 @@ impl CdpBrowser {
 
     async fn of_kept(home: &KeeperHome, kept: Kept, start: Start) -> Result<Arc<Self>, LaunchError> {
         let (pipe, claim) = kept.into_parts();
-        let about = &claim.about;
+        let claim = Unconnected { claim: Some(claim), start };
+        let about = &claim.get().about;
         let info = BrowserInfo {
             id: about.id.clone(),
             kind: kind_name(about.launch.binary.kind).into(),
@@ -51,14 +52,54 @@ impl CdpBrowser {
         let transport = Transport::pipe(pipe.read, pipe.write, start).map_err(dead)?;
         let helper = about.nest.join("helper");
         let (orders, ordered) = mpsc::channel(1);
-        let browser = Self::connect_to(transport, first_id, info, Some((launch, orders))).await.map_err(dead)?;
+        let browser = match Self::connect_to(transport, first_id, info, Some((launch, orders))).await {
+            Ok(browser) => browser,
+            Err(error) => {
+                claim.end().await;
+                return Err(dead(error));
+            }
+        };
         browser.keep_window_usher_in(helper);
         if start == Start::Fresh {
             browser.is_fresh();
         }
         let warden = Warden { home: home.clone(), connection: browser.connection().clone(), browser: Arc::downgrade(&browser) };
-        tokio::spawn(warden.watch(claim, ordered));
+        tokio::spawn(warden.watch(claim.connected(), ordered));
         Ok(browser)
+    }
+}
+
+/// The claim to a browser that does not answer yet. One that was just started and is given up ends, or it would live on with
+/// nobody to know of it; one that lived before is left to its keeper, which this daemon may ask again.
+struct Unconnected {
+    claim: Option<Claim>,
+    start: Start,
+}
+
+impl Unconnected {
+    fn get(&self) -> &Claim {
+        self.claim.as_ref().expect("it is taken out only with self")
+    }
+
+    fn connected(mut self) -> Claim {
+        self.claim.take().expect("it is taken out only with self")
+    }
+
+    /// It does not answer at all: whoever has pages in it would never reach them.
+    async fn end(mut self) {
+        if let Some(claim) = self.claim.take()
+            && let Err(error) = claim.end().await
+        {
+            tracing::warn!(%error, "a browser that does not answer did not end either");
+        }
+    }
+}
+
+impl Drop for Unconnected {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take().filter(|_| self.start == Start::Fresh) {
+            tokio::spawn(claim.end());
+        }
     }
 }
 
@@ -68,41 +109,60 @@ struct Warden {
     browser: std::sync::Weak<CdpBrowser>,
 }
 
+/// How the search for a new keeper went.
+enum Search {
+    /// There is one, or it is time to search again.
+    Over,
+    /// Nobody needs one any more.
+    BrowserGone,
+}
+
 impl Warden {
     async fn watch(self, mut claim: Claim, mut ordered: mpsc::Receiver<EndOrder>) {
         loop {
             let end = tokio::select! {
-                order = ordered.recv() => {
+                order = ordered.recv() => match order {
+                    Some(order) => return self.end(claim, order).await,
                     // Nobody holds the browser any more: the claim is dropped, and the keeper's grace begins.
-                    if let Some(order) = order {
-                        self.connection.close("it was told to end");
-                        drop(order.send(claim.end().await));
-                    }
-                    return;
-                }
+                    None => return,
+                },
                 end = claim.ended() => end,
             };
             match end {
                 End::BrowserExited { exit, words } => return self.connection.close(&last_words(&exit.to_string(), &words)),
-                End::KeeperGone => self.find_keeper(&mut claim).await,
+                // Also where nobody holds the browser it has a keeper first, so that there is one whose grace begins.
+                End::KeeperGone => tokio::select! {
+                    Some(order) = ordered.recv() => return self.end(claim, order).await,
+                    search = self.find_keeper(&mut claim) => match search {
+                        Search::Over => {}
+                        // What is left of it goes too; that it is gone was said.
+                        Search::BrowserGone => return drop(claim.end().await),
+                    },
+                },
             }
         }
     }
 
+    async fn end(&self, claim: Claim, order: EndOrder) {
+        self.connection.close("it was told to end");
+        drop(order.send(claim.end().await));
+    }
+
     /// The browser lives as long as its pipe is held, here too; a keeper is only needed for when this process dies.
-    async fn find_keeper(&self, claim: &mut Claim) {
+    async fn find_keeper(&self, claim: &mut Claim) -> Search {
         match claim.replace_keeper(&self.home).await {
             Ok(()) => {
                 tracing::warn!(keeper = claim.about.keeper_pid, "the browser's keeper died; it has a new one");
                 if let Some(browser) = self.browser.upgrade() {
                     browser.set_keeper(claim.about.keeper_pid);
                 }
+                Search::Over
             }
             Err(error) => {
                 tracing::warn!(%error, "the browser has no keeper; a crash of this daemon would end it");
                 tokio::select! {
-                    () = tokio::time::sleep(KEEPER_AGAIN) => {}
-                    _ = self.connection.closed() => {}
+                    () = tokio::time::sleep(KEEPER_AGAIN) => Search::Over,
+                    _ = self.connection.closed() => Search::BrowserGone,
                 }
             }
         }

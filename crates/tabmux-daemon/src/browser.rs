@@ -3,6 +3,7 @@
 
 mod attached;
 mod chromium;
+mod vacant;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use crate::session::Lasting;
 use crate::settings::{Attach, BrowserChoice, Settings};
 use attached::Attached;
 use chromium::Starter;
+pub(crate) use vacant::Vacant;
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
@@ -54,6 +56,12 @@ struct Wanted {
     binary: Binary,
     mode: Mode,
     sharing: Sharing,
+}
+
+impl Wanted {
+    fn is_for_one(&self) -> bool {
+        self.sharing == Sharing::One
+    }
 }
 
 impl Browsers {
@@ -109,7 +117,7 @@ impl Browsers {
         self.take_over().await;
         let _starting = self.starting.lock().await;
         let wanted = self.wanted(spec)?;
-        let alone = wanted.as_ref().is_some_and(|wanted| wanted.sharing == Sharing::One);
+        let alone = wanted.as_ref().is_some_and(Wanted::is_for_one);
         let known = self.list().iter().find(|running| !alone && running.launch == wanted).map(|running| Arc::clone(&running.browser));
         if let Some(browser) = known {
             return Ok(browser);
@@ -120,6 +128,13 @@ impl Browsers {
         };
         self.add(wanted, &browser);
         Ok(browser)
+    }
+
+    /// What ends this browser again, should it be of no use to anybody else and its session not come to be.
+    pub(crate) fn vacancy(&self, browser: &Arc<dyn Browser>) -> Vacant {
+        let for_one =
+            |running: &&Running| running.launch.as_ref().is_some_and(Wanted::is_for_one) && Arc::ptr_eq(&running.browser, browser);
+        Vacant::new(self.list().iter().find(for_one).map(|running| Arc::clone(&running.browser)))
     }
 
     /// The browser that still has this context, and its pages.
@@ -140,14 +155,7 @@ impl Browsers {
             Source::Fake => vec![self.get(spec).await?],
             Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
         };
-        let mut gone = DriverError::BrowserGone("it did not survive".into());
-        for browser in known {
-            match browser.adopt_context(context, spec, pages).await {
-                Ok(adopted) => return Ok((browser, adopted)),
-                Err(error) => gone = error,
-            }
-        }
-        Err(gone.into())
+        Ok(find_in(known, spec, context, pages).await?)
     }
 
     /// What sessions say they run in.
@@ -198,8 +206,14 @@ impl Browsers {
         self.taken_over
             .get_or_init(|| async {
                 for (launch, browser) in starter.take_over().await {
-                    if let Err(error) = browser.keep_only(&self.known).await {
-                        tracing::warn!(%error, "what a former daemon was making may be left in its browser");
+                    match browser.keep_only(&self.known).await {
+                        // It was started for a session that never came to be.
+                        Ok(0) if launch.as_ref().is_some_and(Wanted::is_for_one) => {
+                            drop(Vacant::new(Some(browser)));
+                            continue;
+                        }
+                        Ok(_) => {}
+                        Err(error) => tracing::warn!(%error, "what a former daemon was making may be left in its browser"),
                     }
                     self.add(launch, &browser);
                 }
@@ -287,6 +301,24 @@ pub fn keep_browser() -> std::process::ExitCode {
     tabmux_cdp::keeper::run()
 }
 
+async fn find_in(
+    browsers: Vec<Arc<dyn Browser>>,
+    spec: &ContextSpec,
+    context: &Handle,
+    pages: &[PageRecord],
+) -> tabmux_driver::Result<(Arc<dyn Browser>, Adopted)> {
+    let mut why = DriverError::BrowserGone("it did not survive".into());
+    for browser in browsers {
+        match browser.adopt_context(context, spec, pages).await {
+            Ok(adopted) => return Ok((browser, adopted)),
+            // That it is not in one browser says less than that another cannot say.
+            Err(error) if matches!(why, DriverError::BrowserGone(_)) => why = error,
+            Err(_) => {}
+        }
+    }
+    Err(why)
+}
+
 fn endpoint_of(session: &Session) -> Option<String> {
     Lasting::read(session).spec.endpoint
 }
@@ -303,4 +335,33 @@ pub(crate) fn crashed(why: &str) -> Fault {
         format!("The browser is gone: {why}."),
         "The session starts afresh with your next call; navigate again.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Mood, Stubborn};
+
+    /// One that is slow may have what the other has not.
+    #[tokio::test]
+    async fn what_a_slow_browser_may_have_is_not_gone() {
+        for moods in [[Mood::Late, Mood::Fail], [Mood::Fail, Mood::Late]] {
+            let browsers = moods.map(|mood| {
+                let browser = Stubborn::new();
+                browser.adopts(&[mood]);
+                browser as Arc<dyn Browser>
+            });
+            let found = find_in(browsers.to_vec(), &ContextSpec::default(), &Handle("x".into()), &[]).await;
+            assert!(matches!(found, Err(DriverError::Late(_))), "{moods:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_browser_for_one_session_ends_unless_the_session_is_in_it() {
+        let [given_up, used] = [FakeBrowser::new(), FakeBrowser::new()];
+        Vacant::new(Some(Arc::clone(&used) as Arc<dyn Browser>)).taken();
+        drop(Vacant::new(Some(Arc::clone(&given_up) as Arc<dyn Browser>)));
+        given_up.gone().await;
+        assert!(used.open_context(&ContextSpec::default()).await.is_ok());
+    }
 }

@@ -146,12 +146,13 @@ impl Browser for FakeBrowser {
         Ok(Adopted { context, pages })
     }
 
-    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
-        let others: Vec<_> = locked(&self.contexts).values().filter(|context| !contexts.contains(&context.handle)).cloned().collect();
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<usize> {
+        let all: Vec<_> = locked(&self.contexts).values().cloned().collect();
+        let (known, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|context| contexts.contains(&context.handle));
         for context in others {
             context.close().await?;
         }
-        Ok(())
+        Ok(known.len())
     }
 
     async fn gone(&self) -> String {

@@ -105,8 +105,9 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// Finds a context again that a former daemon made as `spec` says, with the pages it had. Pages that are gone are left out.
     async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted>;
 
-    /// Closes every context but these: what a former daemon was making when it died.
-    async fn keep_only(&self, contexts: &[Handle]) -> Result<()>;
+    /// Closes every context but these: what a former daemon was making when it died. Says how many of these it has; those that
+    /// are only some pages of a profile are not counted.
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<usize>;
 
     /// Comes when the browser is gone, with the reason.
     async fn gone(&self) -> String;

@@ -52,7 +52,7 @@ fn four_agents_beside_a_person(shown: Shown) {
     let path = person.url.rsplit_once(&format!(":{}", person.port)).unwrap().1;
     let names = [
         gate.port.to_string(),
-        format!("127.0.0.1:{}", gate.port),
+        format!("localhost:{}", gate.port),
         format!("http://127.0.0.1:{}", gate.port),
         format!("ws://127.0.0.1:{}{path}", gate.port),
     ];
@@ -75,7 +75,7 @@ fn four_agents_beside_a_person(shown: Shown) {
     let status = lab.status();
     let endpoint = &status["browsers"][0]["endpoint"];
     assert_eq!((status["browsers"].as_array().unwrap().len(), &status["browsers"][0]["kind"]), (1, &json!("attached")), "{status}");
-    assert_eq!(endpoint, &json!(format!("ws://127.0.0.1:{}{path}", gate.port)));
+    assert!(endpoint.as_str().unwrap().ends_with(&format!(":{}{path}", gate.port)), "{endpoint}");
     assert_eq!(person.pages().len(), 3 + 2 * 4);
     for client in &clients {
         client.ok("close_session", &json!({}));

@@ -221,7 +221,7 @@ async fn a_page_that_is_made_too_late_is_closed_when_it_comes() {
     played.is_asked("Target.closeTarget", "T1", 1).await;
 }
 
-/// S3.26: who is told that it is closed need not look.
+/// S3.24: who is told that it is closed need not look.
 #[tokio::test(start_paused = true)]
 async fn a_context_whose_pages_did_not_close_is_not_closed_until_they_do() {
     let (browser, played) = Played::start().await;

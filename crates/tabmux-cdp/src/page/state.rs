@@ -340,10 +340,10 @@ impl PageState {
         inner.asked.push_back((Instant::now(), event.url));
     }
 
-    /// Whether it asked for a new page at this address a moment ago; such a wish is fulfilled once.
-    pub(crate) fn take_asked(&self, url: &str) -> bool {
+    /// Whether it had just asked for a new page at this address when one came up; such a wish is fulfilled once.
+    pub(crate) fn take_asked(&self, url: &str, came: Instant) -> bool {
         let mut inner = self.inner();
-        inner.asked.retain(|(when, _)| when.elapsed() < ASKED_LATELY);
+        inner.asked.retain(|(when, _)| came.saturating_duration_since(*when) < ASKED_LATELY);
         let found = inner.asked.iter().position(|(_, asked)| asked == url);
         found.is_some_and(|at| inner.asked.remove(at).is_some())
     }

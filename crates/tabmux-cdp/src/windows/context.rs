@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -47,9 +48,9 @@ impl CdpContext {
         self.own_windows().is_some_and(|own| own.inner().windows.contains(&window))
     }
 
-    /// Whether one of its pages asked for a page at this address; such a wish is fulfilled once.
-    pub(crate) fn asked_for(&self, url: &str) -> bool {
-        self.pages().iter().any(|page| page.state().take_asked(url))
+    /// Whether one of its pages had asked for a page at this address when it came up; such a wish is fulfilled once.
+    pub(crate) fn asked_for(&self, url: &str, came: Instant) -> bool {
+        self.pages().iter().any(|page| page.state().take_asked(url, came))
     }
 
     /// For who does not care which of its windows it is.

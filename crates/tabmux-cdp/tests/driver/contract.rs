@@ -32,7 +32,7 @@ impl Browser for InWindows {
         self.0.adopt_context(context, spec, pages).await
     }
 
-    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<usize> {
         self.0.keep_only(contexts).await
     }
 

@@ -398,8 +398,19 @@ seen_and_unseen! {
     }
 }
 
-/// A real click on the top left corner of the page.
+/// A real click on the top left corner of the page. What comes before a page is first drawn Chromium drops, so the page is
+/// asked whether it heard it.
 async fn click(stage: &Stage, page: &Arc<dyn Page>, button: &str, modifiers: i64) {
+    let listen = "window.heard = 0; addEventListener('mousedown', () => { window.heard += 1 }, { once: true }); 1";
+    soon(page.evaluate(listen)).await.expect("it runs");
+    until(async || {
+        press(stage, page, button, modifiers).await;
+        page.evaluate("window.heard").await == Ok(json!(1))
+    })
+    .await;
+}
+
+async fn press(stage: &Stage, page: &Arc<dyn Page>, button: &str, modifiers: i64) {
     let connection = stage.browser.connection();
     let attach = target::AttachToTarget { target_id: page.handle().0.clone(), flatten: Some(true) };
     let session = soon(connection.call(None, &attach)).await.expect("it can be attached").session_id;

@@ -4,6 +4,7 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use crate::support::{Family, SOON, Stage, promptly};
+use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::keeper::{keepers, launch};
 use tabmux_cdp::launch::{Holder, LaunchError, Profile};
 use tokio::time::timeout;
@@ -89,4 +90,27 @@ async fn a_browser_that_was_never_anybodys_is_ended_though_the_grace_time_is_end
     }
     stage.deserted();
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}
+
+/// Somebody waited for it until it was there, and then no longer.
+#[tokio::test]
+async fn a_browser_that_is_given_up_before_it_is_connected_to_ends_though_the_grace_time_is_endless() {
+    let stage = Stage::new(None);
+    let mark = stage.path("asked-again");
+    let mute = stage.script(&format!("ANSWER; head -c 1 <&3 >/dev/null; mkdir {}; exec sleep 1000", mark.display()));
+    let asked_again = async {
+        while !mark.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        launched = CdpBrowser::launch(&stage.home, &mute) => panic!("it never answers, and yet: {launched:?}"),
+        asked = timeout(SOON, asked_again) => asked.expect("it is asked again"),
+    }
+    let gone = async {
+        while !stage.leftovers().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, gone).await.expect("nothing is left");
 }

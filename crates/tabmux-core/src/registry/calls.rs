@@ -94,6 +94,8 @@ impl Registry {
         match lane {
             Lane::Queue if live.waiting.len() >= max_waiting => return Err(queue_full(&session.name, max_waiting)),
             Lane::Queue => live.waiting.push_back(Waiting { call, client: caller.client, epoch }),
+            // What does not queue may come at any time, but not in any number.
+            Lane::Beside if live.beside as usize >= max_waiting.max(1) => return Err(queue_full(&session.name, max_waiting)),
             Lane::Beside => live.beside += 1,
         }
         live.last_used = now;

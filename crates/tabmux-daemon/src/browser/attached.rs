@@ -88,15 +88,15 @@ impl Attached {
     /// The connection to that browser: the one there is, or a new one.
     fn link(&self, name: &str, located: Located) -> watch::Receiver<Progress> {
         let mut links = self.links();
-        if let Some(link) = links.iter_mut().find(|link| link.located.url == located.url) {
+        if let Some(link) = links.iter_mut().find(|link| link.located.id() == located.id()) {
             link.names.push(name.to_owned());
             return link.progress.clone();
         }
         let (sender, progress) = watch::channel(Progress::Knocking);
         links.push(Link { located: located.clone(), names: vec![name.to_owned()], progress: progress.clone() });
-        let (all, helper) = (Arc::clone(&self.links), self.helper.clone());
+        let (all, helper, mine) = (Arc::clone(&self.links), self.helper.clone(), progress.clone());
         tokio::spawn(async move {
-            let forget = || locked(&all).retain(|link| link.located.url != located.url);
+            let forget = || locked(&all).retain(|link| !link.progress.same_channel(&mine));
             match connect(&located).await {
                 Ok(browser) => {
                     browser.keep_window_usher_in(helper);

@@ -48,6 +48,8 @@ pub(super) struct World {
     spec: Mutex<ContextSpec>,
     stop: CancellationToken,
     pub(super) context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
+    /// The browser that the context is in.
+    browser: Mutex<Option<Arc<dyn Browser>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
     news: Mutex<VecDeque<String>>,
     /// The call that has the turn: the tab it works on, and how to end it.
@@ -77,6 +79,7 @@ impl World {
             spec: Mutex::new(spec),
             stop,
             context: tokio::sync::Mutex::default(),
+            browser: Mutex::default(),
             pages: Mutex::default(),
             news: Mutex::default(),
             running: Mutex::default(),
@@ -125,6 +128,7 @@ impl World {
         match self.open_in_time().await {
             Ok((browser, opened)) => {
                 *context = Some(Arc::clone(&opened));
+                *locked(&self.browser) = Some(Arc::clone(&browser));
                 self.tend(browser, &opened);
                 Ok(opened)
             }
@@ -195,6 +199,7 @@ impl World {
         let spec = self.spec();
         spec.downloads.as_deref().map_or(Ok(()), downloads::make)?;
         let browser = self.hub.browsers.get(&spec).await?;
+        let vacant = self.hub.browsers.vacancy(&browser);
         let context = browser.open_context(&spec).await?;
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
         let written = match opened {
@@ -207,6 +212,7 @@ impl World {
             }
             return Err(fault);
         }
+        vacant.taken();
         Ok((browser, context))
     }
 
@@ -246,7 +252,7 @@ impl World {
             loop {
                 tokio::select! {
                     () = world.stop.cancelled() => return,
-                    why = &mut gone => return world.browser_lost(&why).await,
+                    why = &mut gone => return world.browser_lost(&browser, &why).await,
                     Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
                     Ok(()) = files.changed() => told.news(&files.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
                 }
@@ -271,8 +277,12 @@ impl World {
         }
     }
 
-    async fn browser_lost(self: &Arc<Self>, why: &str) {
+    /// Called by whoever notices it; the first does it.
+    async fn browser_lost(self: &Arc<Self>, browser: &Arc<dyn Browser>, why: &str) {
         let mut context = self.context.lock().await;
+        if locked(&self.browser).take_if(|known| Arc::ptr_eq(known, browser)).is_none() {
+            return;
+        }
         let fault = crate::browser::crashed(why);
         *context = None;
         locked(&self.pages).clear();
@@ -283,6 +293,16 @@ impl World {
         }
         *locked(&self.loss) = Some(fault.clone());
         self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+    }
+
+    /// A call was told that the browser is gone: so the next one must not meet what was in it.
+    async fn notice_loss(self: &Arc<Self>) {
+        let browser = locked(&self.browser).clone();
+        if let Some(browser) = browser
+            && let Some(why) = browser.gone().now_or_never()
+        {
+            self.browser_lost(&browser, &why).await;
+        }
     }
 
     /// Said once: the browser was lost since the last call.
@@ -419,6 +439,9 @@ impl World {
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
             self.mourn(pages.worked_on().0);
+        }
+        if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
+            self.notice_loss().await;
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);

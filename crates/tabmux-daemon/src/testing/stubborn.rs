@@ -1,10 +1,11 @@
 //! The fake browser with moods: contexts that hang, fail or panic when they open or close. It counts what is open.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{
     Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Download, DriverError, Emulation, Handle, Page, PageRecord, Popup, Result,
@@ -39,6 +40,8 @@ struct Shared {
     closing: Mutex<VecDeque<Mood>>,
     adopting: Mutex<VecDeque<Mood>>,
     specs: Mutex<Vec<ContextSpec>>,
+    /// Whether who waits for its end hears of it only when `Stubborn::let_go` says so.
+    dies_quietly: AtomicBool,
     gate: Semaphore,
     asked: AtomicUsize,
     open: AtomicUsize,
@@ -57,6 +60,7 @@ impl Stubborn {
             closing: Mutex::default(),
             adopting: Mutex::default(),
             specs: Mutex::default(),
+            dies_quietly: AtomicBool::new(false),
             gate: Semaphore::new(0),
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
@@ -85,6 +89,10 @@ impl Stubborn {
 
     pub(crate) fn closes_left(&self) -> usize {
         self.shared.closing.lock().unwrap().len()
+    }
+
+    pub(crate) fn dies_quietly(&self) {
+        self.shared.dies_quietly.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn let_go(&self) {
@@ -135,12 +143,19 @@ impl Browser for Stubborn {
         Ok(Arc::new(StubbornContext { inner, shared: Arc::clone(&self.shared) }))
     }
 
-    async fn keep_only(&self, contexts: &[Handle]) -> Result<()> {
+    async fn keep_only(&self, contexts: &[Handle]) -> Result<usize> {
         self.fake.keep_only(contexts).await
     }
 
     async fn gone(&self) -> String {
-        self.fake.gone().await
+        if let Some(why) = self.fake.gone().now_or_never() {
+            return why;
+        }
+        let why = self.fake.gone().await;
+        if self.shared.dies_quietly.load(Ordering::SeqCst) {
+            self.shared.gate.acquire().await.unwrap().forget();
+        }
+        why
     }
 
     async fn end(&self) -> Result<()> {

@@ -72,7 +72,10 @@ fn a_full_queue_answers_at_once_and_other_sessions_notice_nothing() {
     let fault = world.admit(by(me), Some("one")).unwrap_err();
     assert_eq!((fault.code, fault.message.as_str()), (Code::QueueFull, "3 calls already wait in session 'one'."));
     assert!(world.admit(by(me), Some("two")).is_ok());
-    assert!(world.registry.admit_beside(by(me), Some("one"), None, world.now).is_ok(), "what does not queue needs no place");
+    for _ in 0..QUEUE {
+        assert!(world.registry.admit_beside(by(me), Some("one"), None, world.now).is_ok(), "what does not queue needs no place");
+    }
+    assert_eq!(code(world.registry.admit_beside(by(me), Some("one"), None, world.now)), Some(Code::QueueFull), "but is bounded too");
     world.finish(first);
     assert_eq!(code(world.admit(by(me), Some("one"))), Some(Code::QueueFull), "no call has left the queue");
 }

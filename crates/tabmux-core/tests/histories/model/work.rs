@@ -34,6 +34,7 @@ impl Model {
         let place = match lane {
             Lane::Queue if waiting >= self.rules.max_waiting => return Err(Code::QueueFull),
             Lane::Queue => Place::Waiting,
+            Lane::Beside if self.calls_in(id, Place::Beside).len() >= self.rules.max_waiting => return Err(Code::QueueFull),
             Lane::Beside => Place::Beside,
         };
         let now = self.now;

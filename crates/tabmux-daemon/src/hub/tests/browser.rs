@@ -33,6 +33,20 @@ async fn a_lost_browser_is_said_once_by_each_session_which_then_starts_afresh() 
     }
 }
 
+/// Who tends the context may hear of its end only after the call that met it has been answered, and the next one begun.
+#[tokio::test]
+async fn a_lost_browser_is_lost_for_the_next_call_however_late_its_end_is_heard() {
+    let (house, browser) = House::stubborn();
+    browser.dies_quietly();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    let session = house.session();
+    assert_eq!(agent.code("evaluate", json!({"script": "endBrowser()"})).await, Code::BrowserCrashed);
+    assert!(session.page(tabmux_core::TabId(1)).is_none(), "nobody meets what was in it");
+    let said = agent.fault("evaluate", json!({"script": "1"})).await;
+    assert_eq!((said.code, said.hint.as_str()), (Code::BrowserCrashed, "The session starts afresh with your next call; navigate again."));
+}
+
 #[tokio::test]
 async fn news_of_a_lost_browser_are_forgotten_with_it() {
     let house = House::new();

@@ -73,7 +73,7 @@ async fn a_session_of_a_former_daemon_is_closed_in_its_browser() {
     assert_eq!((browser.open(), next.sessions()), (0, 0));
 }
 
-/// S1.26: a browser that is slow after a restart is not a dead one, and its pages are nobody's to lose.
+/// A browser that is slow after a restart is not a dead one, and its pages are nobody's to lose.
 #[tokio::test]
 async fn a_browser_that_is_late_after_a_restart_is_asked_again() {
     let (house, browser) = House::stubborn();
