@@ -67,7 +67,7 @@ fn four_http_clients_in_tight_loops_never_get_a_wrong_page() {
     at_once((0..4).collect(), |client: u32| {
         let http = lab.http();
         let session = http.initialize("/mcp");
-        for step in 0..12 {
+        for step in 0..48 {
             let path = format!("/client{client}-{step}");
             let went = http.call("/mcp", &session, "navigate", &json!({"url": format!("{site}{path}")}));
             assert!(!went.failed(), "{went:?}");
