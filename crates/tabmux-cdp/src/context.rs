@@ -457,6 +457,13 @@ impl Context for CdpContext {
         self.change_emulation(wanted).await
     }
 
+    async fn memory_kb(&self) -> Option<u64> {
+        let pages = self.pages();
+        let heaps = futures::future::join_all(pages.iter().map(|page| page.heap())).await;
+        let shared: HashMap<String, u64> = heaps.into_iter().flatten().map(|heap| (heap.id, heap.kb)).collect();
+        (pages.is_empty() || !shared.is_empty()).then(|| shared.values().sum())
+    }
+
     fn downloads(&self) -> watch::Receiver<Vec<Download>> {
         self.world.downloads.list()
     }

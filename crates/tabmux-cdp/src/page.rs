@@ -9,6 +9,7 @@ mod evaluate;
 mod frames;
 mod given_up;
 mod memento;
+mod memory;
 mod navigate;
 mod read;
 mod script;
@@ -21,7 +22,7 @@ mod wait;
 mod world;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -57,6 +58,8 @@ pub(crate) struct CdpPage {
     world: Arc<World>,
     /// Held while a script that was given up is ended.
     freeing: Arc<tokio::sync::Mutex<()>>,
+    /// As it was when somebody last looked.
+    heap: Mutex<Option<memory::Heap>>,
 }
 
 impl CdpPage {
@@ -97,8 +100,8 @@ impl CdpPage {
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
         let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
         connection.listen(&session, Arc::new(ears));
-        let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
-        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing })
+        let (handle, freeing, heap) = (Handle(target.to_owned()), Arc::default(), Mutex::default());
+        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing, heap })
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -234,7 +237,6 @@ impl Page for CdpPage {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
             Ok(()) | Err(DriverError::PageCrashed) => {
-                self.freed().await;
                 let underway = Underway::begin(self);
                 let gone = self.go(to).await;
                 underway.over();
@@ -286,6 +288,9 @@ impl Page for CdpPage {
         self.state.living()?;
         // One that opened or was answered in the last moment of a former daemon is not known; the browser knows.
         let open = self.state.dialog().unwrap_or_default();
+        let leaves = open.dialog.kind == "beforeunload" && matches!(answer, DialogAnswer::Accept { .. });
+        let mut progress = self.state.watch();
+        let before = navigate::mark(&mut progress);
         let command = match answer {
             DialogAnswer::Accept { prompt } => page::HandleJavaScriptDialog { accept: true, prompt_text: prompt.or(open.default_prompt) },
             DialogAnswer::Dismiss => page::HandleJavaScriptDialog { accept: false, prompt_text: None },
@@ -293,6 +298,9 @@ impl Page for CdpPage {
         match self.connection.call_in(Some(&self.session), &command, HOUSEKEEPING).await {
             Ok(_) => {
                 self.state.dialog_answered();
+                if leaves {
+                    self.left(&mut progress, before).await;
+                }
                 Ok(open.dialog)
             }
             Err(CdpError::Refused { .. }) => {

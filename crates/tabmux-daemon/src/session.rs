@@ -120,6 +120,18 @@ impl SessionHandle {
         self.world.take_news()
     }
 
+    /// Where its current page is now.
+    pub(crate) fn url(&self) -> Option<String> {
+        let current = self.world.hub.look(|registry| registry.session(self.world.id).and_then(|session| session.current_tab));
+        current.and_then(|tab| self.world.page(tab)).map(|page| page.url())
+    }
+
+    /// What its pages take; unknown while its context is being made.
+    pub(crate) async fn memory_kb(&self) -> Option<u64> {
+        let context = self.world.context.try_lock().ok()?.clone();
+        context?.memory_kb().await
+    }
+
     /// How many calls wait here, and how many news.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {

@@ -237,6 +237,11 @@ impl Context for FakeContext {
         self.world.emulate(wanted)
     }
 
+    /// A megabyte for each page.
+    async fn memory_kb(&self) -> Option<u64> {
+        locked(&self.pages).as_ref().map(|pages| 1024 * pages.len() as u64)
+    }
+
     fn downloads(&self) -> watch::Receiver<Vec<Download>> {
         self.world.downloads()
     }

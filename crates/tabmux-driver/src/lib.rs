@@ -165,6 +165,11 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Makes its pages see this and nothing else, those that are there and those to come.
     async fn emulate(&self, wanted: &Emulation) -> Result<()>;
 
+    /// What its pages take, in kB. Never waits for a page that does not answer; none where nothing is known.
+    async fn memory_kb(&self) -> Option<u64> {
+        None
+    }
+
     /// What its pages downloaded, oldest first; bounded.
     fn downloads(&self) -> watch::Receiver<Vec<Download>>;
 

@@ -3,6 +3,7 @@
 //! leaves an `HttpCaller` in the request's extensions.
 
 mod body;
+mod comeback;
 mod sessions;
 
 use std::convert::Infallible;
@@ -20,10 +21,10 @@ use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub use body::check_body;
+use comeback::{Comeback, Comebacks};
 pub use sessions::{HttpSessions, SessionStoreError};
 
 use crate::Dispatch;
@@ -55,8 +56,7 @@ const FIRST_STATELESS_VERSION: &str = "2026-07-28";
 pub struct HttpDoor {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    /// Held while a session is brought back: two requests that did so at once would fail one another in rmcp.
-    restoring: Arc<Mutex<()>>,
+    comebacks: Comebacks,
 }
 
 impl fmt::Debug for HttpDoor {
@@ -85,7 +85,7 @@ impl HttpDoor {
         config.session_store = Some(Arc::new(sessions::Stored(store)));
         let handler = move || Ok(Handler::for_http(dispatch.clone(), catalog.clone()).with_fixtures(fixtures));
         let service = StreamableHttpService::new(handler, sessions.clone(), config);
-        Self { service, sessions, restoring: Arc::default() }
+        Self { service, sessions, comebacks: Comebacks::default() }
     }
 
     /// Answers one request. Dropping the future, or the body of its answer, cancels a call of the new era; in the old
@@ -137,29 +137,49 @@ impl HttpDoor {
 
     async fn handle_in_session(&self, id: &str, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
         let id: Arc<str> = id.into();
-        let again = request.clone();
-        let response = self.handle_restoring(&id, request).await;
+        let response = self.handle_when_there(&id, request.clone()).await;
         if response.status() != StatusCode::INTERNAL_SERVER_ERROR {
             return response;
         }
-        // rmcp was just forgetting this session and did not take the request. Let it finish, then bring the session back.
+        // rmcp was just forgetting this session and did not take the request. Somebody else may have brought it back since.
+        let comeback = self.comebacks.take(&id).await;
+        let response = self.service.handle(request.clone()).await;
+        if response.status() != StatusCode::INTERNAL_SERVER_ERROR {
+            return response;
+        }
         if let Err(error) = self.sessions.close_session(&id).await {
             tracing::warn!(%error, "an HTTP session could not be closed");
         }
-        self.handle_restoring(&id, again).await
+        self.bring_back(comeback, request).await
     }
 
-    async fn handle_restoring(&self, id: &Arc<str>, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
-        if self.is_open(id).await {
+    async fn handle_when_there(&self, id: &Arc<str>, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
+        if self.is_open(id).await && !self.comebacks.is_underway(id) {
             return self.service.handle(request).await;
         }
-        let restoring = self.restoring.lock().await;
+        let comeback = self.comebacks.take(id).await;
         if self.is_open(id).await {
-            drop(restoring);
+            drop(comeback);
             return self.service.handle(request).await;
         }
-        // In a session rmcp answers as soon as the call is on its way, so the lock is not held for long.
-        self.service.handle(request).await
+        self.bring_back(comeback, request).await
+    }
+
+    /// rmcp restores a session it does not know with its first request, and answers as soon as the call is on its way. On a task
+    /// of its own: a client that goes away must not leave it half restored.
+    async fn bring_back(&self, comeback: Comeback, request: Request<Full<Bytes>>) -> Response<ResponseBody> {
+        let service = self.service.clone();
+        let restoring = tokio::spawn(async move {
+            let response = service.handle(request).await;
+            drop(comeback);
+            response
+        });
+        restoring.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "bringing an HTTP session back ended in a defect");
+            let mut refusal = Response::new(ResponseBody::default());
+            *refusal.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            refusal
+        })
     }
 
     async fn is_open(&self, id: &Arc<str>) -> bool {
@@ -199,6 +219,7 @@ mod tests {
     use crate::{HttpCaller, ToolAnswer, ToolCall};
     use async_trait::async_trait;
     use http_body_util::BodyExt;
+    use rmcp::transport::streamable_http_server::session::RestoreOutcome;
     use rmcp::transport::streamable_http_server::session::local::create_local_session;
     use serde_json::json;
     use tabmux_core::ClientId;
@@ -259,6 +280,40 @@ mod tests {
         assert!(String::from_utf8_lossy(&body).contains("\"tools\":[]"), "{body:?}");
     }
 
+    fn initialize() -> Value {
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params })
+    }
+
+    /// S1.41: rmcp lists a session that it restores before it has shaken hands with it; anything else that came first would end it.
+    #[tokio::test]
+    async fn a_request_waits_until_its_session_is_wholly_back() {
+        let door = door();
+        let id: Arc<str> = "a".into();
+        let comeback = door.comebacks.take(&id).await;
+        let Ok(RestoreOutcome::Restored(transport)) = door.sessions.restore_session(id.clone()).await else { panic!("it was not there") };
+        let served = Handler::for_http(Arc::new(NoTools), Catalog::new(Vec::new()));
+        let serving = tokio::spawn(async move { rmcp::serve_server(served, transport).await });
+
+        let early = tokio::spawn({
+            let (door, request) = (door.clone(), post(Some("a"), &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" })));
+            async move { door.handle(request).await }
+        });
+        // On this one thread it goes as far as it can.
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        let message = |value: Value| serde_json::from_value(value).unwrap();
+        door.sessions.initialize_session(&id, message(initialize())).await.unwrap();
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        door.sessions.accept_message(&id, message(initialized)).await.unwrap();
+        let service = serving.await.unwrap().unwrap();
+        assert!(!early.is_finished());
+        drop(comeback);
+        assert_eq!(early.await.unwrap().status(), StatusCode::OK);
+        drop(service);
+    }
+
     #[tokio::test]
     async fn an_initialize_that_is_too_large_to_keep_is_refused_with_its_code() {
         let params =
@@ -278,8 +333,7 @@ mod tests {
         for number in 0..MOST_SESSIONS {
             add_dying_session(&door, &number.to_string()).await;
         }
-        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
-        let response = door.handle(post(None, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))).await;
+        let response = door.handle(post(None, &initialize())).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     }
 }

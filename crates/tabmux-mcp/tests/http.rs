@@ -121,6 +121,27 @@ async fn a_session_id_outlives_the_daemon_for_many_requests_at_once() {
     }
 }
 
+/// A client that goes away while its session is brought back leaves one that works.
+#[tokio::test]
+async fn a_client_that_hangs_up_early_does_not_break_its_session() {
+    let store = Arc::new(Kept::default());
+    let id = open_session(&door(acting().0, &store)).await;
+    for steps in 0..20 {
+        let restarted = door(acting().0, &store);
+        let mut hung_up = Box::pin(restarted.handle(post(&[("mcp-session-id", &id)], &call(1, "echo", &json!({})))));
+        for _ in 0..steps {
+            if futures::poll!(&mut hung_up).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(hung_up);
+        let response = soon(restarted.handle(post(&[("mcp-session-id", &id)], &call(2, "echo", &json!({}))))).await;
+        assert_eq!(response.status(), StatusCode::OK, "hung up after {steps} steps");
+        assert_eq!(text_of(&message_of(response).await), "{}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_is_forgotten_in_memory_only() {
     let store = Arc::new(Kept::default());

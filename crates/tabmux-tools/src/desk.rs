@@ -10,7 +10,7 @@ use tabmux_core::Fault;
 pub trait Desk: Send + Sync {
     /// Makes a session, navigates it when a URL is given, and rolls back when that fails.
     async fn open(&self, open: OpenSession) -> Result<SessionView, Fault>;
-    fn list(&self) -> SessionList;
+    async fn list(&self) -> SessionList;
     fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
     /// `None` = the current session.
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault>;
@@ -47,7 +47,8 @@ pub struct SessionView {
     /// When its last call came or ended (S1.25).
     pub last_active_at: String,
     pub tabs: usize,
-    #[serde(rename = "memory_kb", skip_serializing_if = "Option::is_none")]
+    /// What its pages take; unknown where the browser does not say.
+    #[serde(rename = "memory_kb")]
     pub memory_kb: Option<u64>,
     pub capabilities: Value,
     /// Said once, for example when the soft limit is reached (S0.19).

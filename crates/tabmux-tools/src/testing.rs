@@ -104,7 +104,7 @@ impl Desk for TestDesk {
         Ok(session)
     }
 
-    fn list(&self) -> SessionList {
+    async fn list(&self) -> SessionList {
         let state = self.state.lock().unwrap();
         SessionList { sessions: state.sessions.clone(), current_session: state.current.clone(), note: None }
     }

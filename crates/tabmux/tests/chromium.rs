@@ -67,7 +67,7 @@ fn four_http_clients_in_tight_loops_never_get_a_wrong_page() {
     at_once((0..4).collect(), |client: u32| {
         let http = lab.http();
         let session = http.initialize("/mcp");
-        for step in 0..12 {
+        for step in 0..48 {
             let path = format!("/client{client}-{step}");
             let went = http.call("/mcp", &session, "navigate", &json!({"url": format!("{site}{path}")}));
             assert!(!went.failed(), "{went:?}");
@@ -166,6 +166,40 @@ fn a_spinning_an_asking_and_a_crashed_page_disturb_only_their_own_session() {
     assert_eq!(eval(&spinning, "1 + 2"), json!(3));
     asking.ok("handle_dialog", &json!({}));
     assert_eq!(eval(&asking, "1 + 3"), json!(4));
+}
+
+/// S0.39: the list says where a page is now, also after a navigation that failed, and what it holds.
+#[test]
+fn the_list_of_sessions_says_where_pages_are_and_what_they_hold() {
+    let (lab, site) = (Lab::real(), site());
+    assert_eq!(lab.run(&["open", &format!("{site}/here")]).code, 0);
+    let listed = || lab.json(&["ls", "--json"])["sessions"][0].clone();
+    let held = until("it is known what the page holds", SOON, || listed()["memory_kb"].as_u64());
+    assert!((100..1_000_000).contains(&held), "{held} kB");
+    assert_eq!(listed()["url"], json!(format!("{site}/here")));
+    // Nobody listens there.
+    let nowhere = {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/", taken.local_addr().unwrap())
+    };
+    let failed = lab.run(&["open", &nowhere]);
+    assert!(failed.code == 1 && failed.stderr.contains("[navigation_failed]"), "{failed:?}");
+    assert_eq!(listed()["url"], json!(nowhere));
+}
+
+/// A page may ask whether it may be left; once it may, the next call meets the next page.
+#[test]
+fn after_a_page_was_allowed_to_leave_the_next_call_meets_the_next_page() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": format!("{site}/form")}));
+    eval(&client, "onbeforeunload = (event) => event.preventDefault(); 1");
+    client.fails("navigate", &json!({"url": format!("{site}/next")}), "dialog_open");
+    client.ok("handle_dialog", &json!({"accept": false}));
+    assert_eq!(eval(&client, "location.pathname"), json!("/form"));
+    client.fails("navigate", &json!({"url": format!("{site}/next")}), "dialog_open");
+    client.ok("handle_dialog", &json!({}));
+    assert_eq!(eval(&client, "location.pathname"), json!("/next"));
 }
 
 /// S4.23: a popup is a tab of the session whose page opened it.

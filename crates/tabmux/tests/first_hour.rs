@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use support::display::Display;
 use support::site::Site;
 use support::{Lab, Mcp, Reply, SOON, until};
 
@@ -238,30 +239,6 @@ fn a_screenshot_from_the_command_line_is_a_file_in_this_directory() {
         let file = lab.path().join(args.get(2).unwrap_or(&"screenshot.png"));
         assert!(printed.stdout.starts_with(&format!("Saved {}: 1280×720 ", file.display())), "{printed:?}");
         assert!(std::fs::read(file).unwrap().starts_with(start));
-    }
-}
-
-/// A display of the test's own.
-struct Display {
-    server: std::process::Child,
-    name: String,
-}
-
-impl Display {
-    fn new() -> Self {
-        let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]);
-        let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package xvfb");
-        let mut number = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
-        Self { server, name: format!(":{}", number.trim()) }
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
     }
 }
 

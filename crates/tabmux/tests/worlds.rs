@@ -4,42 +4,22 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-
 use serde_json::{Value, json};
+use support::site::{self, Site};
 use support::{Lab, Mcp, SOON, process, until};
 
-/// Serves what is asked for until the test ends: `/file…` is a download, `/secret` wants `ann:right`, everything else a page.
+/// `/file…` is a download, `/secret` wants `ann:right`, everything else is a page.
 fn site() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer(stream));
+    Site::hearing(|path, request| {
+        if path.starts_with("/file") {
+            site::with("200 OK", "text/plain", "Content-Disposition: attachment; filename=\"report.txt\"\r\n", path)
+        } else if path.starts_with("/secret") && !request.contains("Authorization: Basic YW5uOnJpZ2h0") {
+            site::with("401 Unauthorized", "text/html", "WWW-Authenticate: Basic realm=\"r\"\r\n", "who are you")
+        } else {
+            site::html(&format!("<!doctype html><title>{path}</title><h1>The page {path}</h1><input type=file id=file>"))
         }
-    });
-    format!("http://{address}")
-}
-
-fn answer(mut stream: std::net::TcpStream) -> Option<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut chunk = [0; 4096];
-        let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
-        request.extend_from_slice(&chunk[..read]);
-    }
-    let request = String::from_utf8_lossy(&request);
-    let path = request.split(' ').nth(1)?;
-    let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1><input type=file id=file>");
-    let (head, body) = if path.starts_with("/file") {
-        ("200 OK\r\nContent-Disposition: attachment; filename=\"report.txt\"", path.to_owned())
-    } else if path.starts_with("/secret") && !request.contains("Authorization: Basic YW5uOnJpZ2h0") {
-        ("401 Unauthorized\r\nContent-Type: text/html\r\nWWW-Authenticate: Basic realm=\"r\"", "who are you".to_owned())
-    } else {
-        ("200 OK\r\nContent-Type: text/html", page)
-    };
-    stream.write_all(format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).ok()
+    })
+    .at("")
 }
 
 fn eval(client: &Mcp, script: &str) -> Value {

@@ -1,5 +1,6 @@
-//! A script that nobody waits for any more. It may still spin in the page and would hold up every later call, so it is
-//! ended; a page that merely waits for a promise is left alone, or the next script would be the one that is ended.
+//! A script that nobody waits for any more: one of a call that was given up, or whatever a page does that is being left. It may
+//! still spin in the page and would hold up every later call, so it is ended; a page that merely waits for a promise is left
+//! alone, or the next script would be the one that is ended.
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tabmux_driver::HOUSEKEEPING;
 use super::CdpPage;
 use crate::CdpError;
 use crate::connection::Connection;
+use crate::protocol::page::StopLoading;
 use crate::protocol::runtime::{Evaluate, TerminateExecution};
 
 /// How long a page that is not spinning takes at most to answer nothing.
@@ -45,16 +47,33 @@ impl Drop for GivenUp<'_> {
 
 impl CdpPage {
     /// Once a navigation has begun, Chromium passes nothing on to the page, the order to end a script included. So whoever goes
-    /// somewhere waits until the page is free.
+    /// somewhere asks first whether the page answers, and frees it if not: nobody wants what it does there any more.
     pub(super) async fn freed(&self) {
-        drop(self.freeing.lock().await);
+        let _freeing = self.freeing.lock().await;
+        if self.state.usable().is_err() {
+            return;
+        }
+        let session = Some(self.session.as_str());
+        let mut answer = std::pin::pin!(self.connection.send(session, &probe()));
+        if tokio::time::timeout(PROBE, &mut answer).await.is_ok() {
+            return;
+        }
+        // A page that is on its way elsewhere does not answer either, until that is called off.
+        let _ = self.connection.call_in(session, &StopLoading::default(), PROBE).await;
+        if tokio::time::timeout(PROBE, answer).await.is_err() && self.state.usable().is_ok() {
+            // Whatever comes of it, the navigation says how the page is.
+            let _ = self.connection.call_in(session, &TerminateExecution::default(), HOUSEKEEPING).await;
+        }
     }
 }
 
 async fn free(connection: &Connection, session: &str) {
-    let probe = Evaluate { expression: "0".into(), ..Evaluate::default() };
-    if let Err(CdpError::Late { .. }) = connection.call_in(Some(session), &probe, PROBE).await {
+    if let Err(CdpError::Late { .. }) = connection.call_in(Some(session), &probe(), PROBE).await {
         // Whatever comes of it, the page's next call says how the page is.
         let _ = connection.call_in(Some(session), &TerminateExecution::default(), HOUSEKEEPING).await;
     }
+}
+
+fn probe() -> Evaluate {
+    Evaluate { expression: "0".into(), ..Evaluate::default() }
 }

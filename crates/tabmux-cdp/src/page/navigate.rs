@@ -11,10 +11,17 @@ use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEnt
 impl CdpPage {
     pub(super) async fn go(&self, to: Navigation<'_>) -> Result<()> {
         match to {
-            Navigation::To(url) => self.go_to(url).await?,
+            Navigation::To(url) => {
+                // A move within the document is its scripts' own business.
+                if !is_within(&self.state.url(), url) {
+                    self.freed().await;
+                }
+                self.go_to(url).await?;
+            }
             Navigation::Back => self.step(-1).await?,
             Navigation::Forward => self.step(1).await?,
             Navigation::Reload => {
+                self.freed().await;
                 let mut progress = self.state.watch();
                 let before = mark(&mut progress);
                 self.call(&Reload::default()).await?;
@@ -71,7 +78,9 @@ impl CdpPage {
     }
 
     async fn step(&self, by: i64) -> Result<()> {
-        let history = self.call(&GetNavigationHistory::default()).await?;
+        let asked = GetNavigationHistory::default();
+        let (history, ()) = futures::join!(self.call(&asked), self.freed());
+        let history = history?;
         let at = usize::try_from(history.current_index + by).ok();
         let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
             let which = if by < 0 { "earlier" } else { "later" };
@@ -90,6 +99,14 @@ impl CdpPage {
             return Err(DriverError::NavigationFailed(format!("{} could not be reached", self.state.url())));
         }
         Ok(())
+    }
+
+    /// A page that was let go is waited for, so that the next call does not meet the one it leaves. Not for long: a download
+    /// leaves it where it is, and a server may be slow.
+    pub(super) async fn left(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) {
+        let there = self.reached(progress, |now| now.commits > before.0 && now.loaded);
+        // Gone, or still on its way: the next call says how the page is.
+        let _ = tokio::time::timeout(HOUSEKEEPING, there).await;
     }
 
     pub(super) async fn reached(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
@@ -113,7 +130,13 @@ impl CdpPage {
     }
 }
 
-fn mark(progress: &mut watch::Receiver<Progress>) -> (u64, u64) {
+/// Whether only the fragment changes.
+fn is_within(here: &str, there: &str) -> bool {
+    let document = |url: &str| url.split_once('#').map_or_else(|| url.to_owned(), |(document, _)| document.to_owned());
+    there.contains('#') && document(here) == document(there)
+}
+
+pub(super) fn mark(progress: &mut watch::Receiver<Progress>) -> (u64, u64) {
     let now = progress.borrow_and_update();
     (now.commits, now.moves)
 }

@@ -229,6 +229,23 @@ impl Event for ExecutionContextsCleared {
     const METHOD: &'static str = "Runtime.executionContextsCleared";
 }
 
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct GetHeapUsage {}
+
+impl Command for GetHeapUsage {
+    const METHOD: &'static str = "Runtime.getHeapUsage";
+    type Reply = GetHeapUsageReply;
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetHeapUsageReply {
+    pub used_size: f64,
+    pub total_size: f64,
+    pub embedder_heap_used_size: f64,
+    pub backing_storage_size: f64,
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectPreview {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tabmux_driver::{Browser, ContextSpec, Navigation};
+use tabmux_driver::{Browser, ContextSpec, DialogAnswer, Navigation, PageEvent};
 use tokio::net::TcpListener;
 
 use crate::support;
@@ -97,5 +97,27 @@ async fn a_navigation_that_comes_after_one_that_was_given_up_is_not_stopped_in_i
         soon(page.navigate(Navigation::To(&format!("{site}/{number}")))).await.expect("it goes on");
         assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!(format!("/{number}"))));
         drop(connection);
+    }
+}
+
+/// Whoever lets a page go meets the next one, not the one that was asked whether it may be left.
+#[tokio::test]
+async fn a_page_that_was_allowed_to_leave_is_there_when_the_answer_comes() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    for number in 0..3 {
+        let (here, there) = (format!("{site}/here{number}"), format!("{site}/there{number}"));
+        soon(page.navigate(Navigation::To(&here))).await.expect("the page goes there");
+        soon(page.evaluate("onbeforeunload = (event) => event.preventDefault(), 0")).await.expect("it runs");
+        let mut events = page.events();
+        tokio::select! {
+            gone = page.navigate(Navigation::To(&there)) => panic!("it was to ask first: {gone:?}"),
+            event = soon(events.recv()) => assert!(matches!(event, Some(PageEvent::DialogOpened(_))), "{event:?}"),
+        }
+        soon(page.answer_dialog(DialogAnswer::Accept { prompt: None })).await.expect("it is answered");
+        assert_eq!(page.url(), there);
+        assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!(format!("/there{number}"))));
     }
 }

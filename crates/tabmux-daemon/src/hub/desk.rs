@@ -57,17 +57,25 @@ impl Desk for CallerDesk {
         Ok(view)
     }
 
-    fn list(&self) -> SessionList {
+    /// Under one lock, so that the list fits together (S3.36); what only the sessions' own tasks know is added to it.
+    async fn list(&self) -> SessionList {
         let caller = self.caller.as_caller();
         let now = self.hub.clock.moment();
-        self.hub.look(|registry| SessionList {
-            sessions: registry.list(caller).into_iter().map(|listed| view(listed, now, self.hub.browsers.name())).collect(),
-            current_session: registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle),
-            note: matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)).then(|| {
+        let (mut views, current_session, nobody) = self.hub.look(|registry| {
+            let view = |listed: Listed<'_>| (listed.session.id, view(listed, now, self.hub.browsers.name()));
+            let views: Vec<(SessionId, SessionView)> = registry.list(caller).into_iter().map(view).collect();
+            let current = registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle);
+            (views, current, matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)))
+        });
+        self.hub.freshen(views.iter_mut().map(|(id, view)| (*id, view))).await;
+        SessionList {
+            sessions: views.into_iter().map(|(_, view)| view).collect(),
+            current_session,
+            note: nobody.then(|| {
                 "Callers of this address cannot be told apart, so nothing is listed: pass the sessionId you were given, or use a token or path of your own."
                     .to_owned()
             }),
-        })
+        }
     }
 
     fn set_current(&self, session: &str) -> Result<SessionView, Fault> {

@@ -2,11 +2,23 @@
 
 use std::sync::atomic::Ordering;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Identity, Listed};
+use tabmux_core::{ClientId, Code, Fault, Identity, Listed, SessionId};
+use tabmux_tools::SessionView;
 
-use super::{CallerOf, Hub};
-use crate::clock::Moment;
+use super::{CallerOf, Hub, desk};
+
+/// A session on the command line.
+#[derive(Serialize)]
+struct Row {
+    #[serde(skip)]
+    session: SessionId,
+    #[serde(flatten)]
+    view: SessionView,
+    owner: String,
+    current: bool,
+}
 
 impl Hub {
     /// The contract's `status --json`, without what only the doors know.
@@ -40,28 +52,38 @@ impl Hub {
     }
 
     /// Sessions for the command line. Only the operator sees everybody's (C9).
-    pub(crate) fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
+    pub(crate) async fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
         let caller = CallerOf::of(client);
         let now = self.clock.moment();
-        self.look(|registry| {
+        let (mut rows, current) = self.look(|registry| {
             if all && registry.identity(client) != Some(&Identity::Operator) {
                 let hint = "Unset TABMUX_TOKEN to be the operator, or list your own sessions.";
                 return Err(Fault::new(Code::PolicyDenied, "Only the operator may list everybody's sessions.", hint));
             }
             let listed = if all { registry.list_all() } else { registry.list(caller.as_caller()) };
             let current = registry.current(caller.as_caller());
-            let rows: Vec<Value> =
-                listed.into_iter().map(|listed| row(listed, now, self.browsers.name(), current == Some(listed.session.id))).collect();
-            Ok(json!({"sessions": rows, "currentSession": current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)}))
-        })
+            let row = |listed: Listed<'_>| Row {
+                session: listed.session.id,
+                view: desk::view(listed, now, self.browsers.name()),
+                owner: listed.session.owner.to_string(),
+                current: current == Some(listed.session.id),
+            };
+            let rows: Vec<Row> = listed.into_iter().map(row).collect();
+            Ok((rows, current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)))
+        })?;
+        self.freshen(rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
+        Ok(json!({"sessions": rows, "currentSession": current}))
     }
-}
 
-fn row(listed: Listed<'_>, now: Moment, browser: &str, current: bool) -> Value {
-    let mut row = serde_json::to_value(super::desk::view(listed, now, browser)).unwrap_or(Value::Null);
-    row["owner"] = listed.session.owner.to_string().into();
-    row["current"] = current.into();
-    row
+    /// Where its page is and what it takes, a session's task knows better than the registry.
+    pub(super) async fn freshen<'a>(&self, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
+        let known = views.filter_map(|(id, view)| Some((self.handle(id)?, view)));
+        let freshening = known.map(|(handle, view)| async move {
+            view.url = handle.url().or(view.url.take());
+            view.memory_kb = handle.memory_kb().await;
+        });
+        futures::future::join_all(freshening).await;
+    }
 }
 
 /// Resident memory of this process.

@@ -82,7 +82,7 @@ impl Door {
         match ask {
             Ask::Call { tool, args } => self.call(hub::Ask { caller, tool, args, cancel: gone }).await,
             Ask::Status => Ok(self.status()),
-            Ask::Sessions { all } => self.hub.sessions(client, all),
+            Ask::Sessions { all } => self.hub.sessions(client, all).await,
             Ask::Rename { session, name } => {
                 let (renamed, safe) = self.hub.decide(|registry, now| registry.rename(caller.as_caller(), &session, &name, now));
                 renamed?;

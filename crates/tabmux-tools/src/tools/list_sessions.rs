@@ -25,7 +25,7 @@ struct List;
 impl DeskTool for List {
     async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_desk(common, &args)?;
-        let list = desk.list();
+        let list = desk.list().await;
         let structured = serde_json::to_value(&list).map_err(|error| {
             Fault::new(Code::Internal, format!("The sessions could not be written as JSON: {error}."), "Please report this.")
         })?;

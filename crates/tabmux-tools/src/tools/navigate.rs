@@ -42,8 +42,10 @@ impl PageTool for Go {
         let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
         let to = one_of(&args, url.as_deref())?;
         let (tab, page) = cx.page().await?;
-        page.navigate(to).await.map_err(|error| address::failed_at(error, &*page, cx.domains()))?;
+        let went = page.navigate(to).await;
+        // One that failed may have moved it too, to an error page.
         cx.moved(tab);
+        went.map_err(|error| address::failed_at(error, &*page, cx.domains()))?;
         let verb = match to {
             Navigation::To(_) => "Navigated to",
             Navigation::Back => "Went back to",
@@ -134,6 +136,7 @@ mod tests {
         assert_eq!(fault.code, Code::PolicyDenied);
         let fault = pages.call("navigate", json!({ "url": "http://fail.test/" })).await.unwrap_err();
         insta::assert_snapshot!(fault, @"[navigation_failed] net::ERR_NAME_NOT_RESOLVED at http://fail.test/. Check the URL, then navigate again.");
+        assert_eq!(pages.moved(), [TabId(1)], "an error page may be there now");
     }
 
     #[tokio::test]

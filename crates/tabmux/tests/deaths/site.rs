@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,14 @@ use crate::support::{Lab, Mcp, SOON, process, until};
 pub(crate) struct Site {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<String>>>,
+    /// Whether the last byte of `/big` may be sent.
+    gate: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Site {
     pub(crate) fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let site = Self { url: format!("http://{}", listener.local_addr().unwrap()), asked: Arc::default() };
+        let site = Self { url: format!("http://{}", listener.local_addr().unwrap()), asked: Arc::default(), gate: Arc::default() };
         let serving = site.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -31,6 +33,12 @@ impl Site {
 
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    /// `/big` may be sent whole.
+    pub(crate) fn let_go(&self) {
+        *self.gate.0.lock().unwrap() = true;
+        self.gate.1.notify_all();
     }
 
     pub(crate) fn await_visit(&self, path: &str) {
@@ -47,7 +55,10 @@ impl Site {
         let path = String::from_utf8_lossy(&request).split(' ').nth(1)?.to_owned();
         if path == "/big" {
             stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100000000\r\n\r\n").ok()?;
-            return (0..100).try_for_each(|_| stream.write_all(&[b'x'; 1_000_000]).ok());
+            (0..99).try_for_each(|_| stream.write_all(&[b'x'; 1_000_000]).ok())?;
+            stream.write_all(&[b'x'; 999_999]).ok()?;
+            drop(self.gate.1.wait_while(self.gate.0.lock().unwrap(), |open| !*open).unwrap());
+            return stream.write_all(b"x").ok();
         }
         let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";

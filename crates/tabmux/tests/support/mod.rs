@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "only tests use it")]
 
 pub mod chance;
+pub mod display;
 pub mod http;
 pub mod lab;
 pub mod mcp;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::Value;
 
+use super::display::Display;
 use super::{SOON, until};
 
 /// A full Chromium that was started by hand.
@@ -53,6 +54,8 @@ impl Person {
         command.args(["--remote-debugging-port=0", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--password-store=basic"]);
         command.arg(format!("--user-data-dir={}", profile.display())).arg(site.page("first"));
+        // Its user kills it, and then it removes nothing itself.
+        command.env("TMPDIR", directory.path());
         match &display {
             Some(display) => command.env("DISPLAY", &display.name),
             None => command.arg("--headless=new"),
@@ -124,29 +127,6 @@ impl Drop for Person {
         // Gone already is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-struct Display {
-    server: Child,
-    name: String,
-}
-
-impl Display {
-    fn new() -> Self {
-        let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "1920x1400x24", "-nolisten", "tcp"]);
-        let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package xvfb");
-        let mut number = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
-        Self { server, name: format!(":{}", number.trim()) }
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

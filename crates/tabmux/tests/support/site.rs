@@ -21,6 +21,11 @@ impl Site {
 
     /// Every path is what `answer` gives for it.
     pub fn answering(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        Self::hearing(move |path, _| answer(path))
+    }
+
+    /// Also what the browser says of itself, headers and all, decides the answer.
+    pub fn hearing(answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, answer) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(answer));
@@ -49,7 +54,7 @@ impl Site {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str) -> Answer + Send + Sync), log: &Mutex<Vec<String>>) -> Option<()> {
+fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str, &str) -> Answer + Send + Sync), log: &Mutex<Vec<String>>) -> Option<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let mut chunk = [0; 4096];
@@ -59,7 +64,7 @@ fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str) -> Answer + Send + Sync),
     let request = String::from_utf8_lossy(&request);
     let path = request.split(' ').nth(1)?;
     log.lock().unwrap().push(path.to_owned());
-    stream.write_all(&answer(path)).ok()
+    stream.write_all(&answer(path, &request)).ok()
 }
 
 pub fn html(body: &str) -> Answer {

@@ -1,7 +1,8 @@
 //! Sessions are made, named, listed and closed, each by its owner only.
 
 use serde_json::json;
-use tabmux_core::{Code, Identity, Link, Millis};
+use tabmux_core::{Code, Identity, Link, Millis, TabId};
+use tabmux_driver::Navigation;
 
 use crate::clock::Moment;
 use crate::testing::{House, eventually};
@@ -106,6 +107,21 @@ async fn a_foreign_session_cannot_be_seen_used_or_closed() {
     assert_eq!(owner.eval("web", "1").await.unwrap(), "1");
 }
 
+/// S0.39: a page goes elsewhere by itself too, and the list is not of yesterday.
+#[tokio::test]
+async fn the_list_says_where_pages_are_now_and_what_they_take() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    let page = house.session().page(TabId(1)).unwrap();
+    page.navigate(Navigation::To("http://b.test/")).await.unwrap();
+    let list = agent.ok("list_sessions", json!({})).await.structured.unwrap();
+    let rows = house.hub.sessions(agent.client, false).await.unwrap();
+    for session in [&list["sessions"][0], &rows["sessions"][0]] {
+        assert_eq!((&session["url"], &session["memory_kb"]), (&json!("http://b.test/"), &json!(1024)));
+    }
+}
+
 /// S3.36, C9: the operator sees everybody's sessions, in one look; an agent is refused.
 #[tokio::test]
 async fn only_the_operator_lists_everybody() {
@@ -113,10 +129,10 @@ async fn only_the_operator_lists_everybody() {
     let (agent, operator) = (house.agent("a"), house.operator());
     agent.ok("start_browser", json!({"sessionId": "web"})).await;
     operator.ok("start_browser", json!({"sessionId": "own"})).await;
-    assert_eq!(house.hub.sessions(agent.client, true).unwrap_err().code, Code::PolicyDenied);
-    let own = house.hub.sessions(agent.client, false).unwrap();
+    assert_eq!(house.hub.sessions(agent.client, true).await.unwrap_err().code, Code::PolicyDenied);
+    let own = house.hub.sessions(agent.client, false).await.unwrap();
     assert_eq!((own["sessions"].as_array().unwrap().len(), &own["sessions"][0]["current"]), (1, &json!(true)));
-    let all = house.hub.sessions(operator.client, true).unwrap();
+    let all = house.hub.sessions(operator.client, true).await.unwrap();
     let owners = |row: &serde_json::Value| (row["sessionId"].to_string(), row["owner"].to_string());
     let mut rows: Vec<_> = all["sessions"].as_array().unwrap().iter().map(owners).collect();
     rows.sort();

@@ -1,0 +1,116 @@
+//! Pages that spin in their own scripts: their owner leaves, reloads or closes them, and nobody else notices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tabmux_driver::{Browser, ContextSpec, Navigation, Page};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use crate::support::{self, page, response, serve};
+
+/// A page that is not freed stays as it is for ever, so this may be long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("a browser answers in time")
+}
+
+/// Says so before it begins.
+const SPIN: &str = "const ask = new XMLHttpRequest(); ask.open('GET', '/spins', false); ask.send(); while (true);";
+
+/// `/inline` spins while it is read, `/timer` once it is loaded, each only when it is asked for the first time.
+async fn site() -> (String, Arc<Notify>) {
+    let (spins, inline, timer) = (Arc::new(Notify::new()), AtomicUsize::new(0), AtomicUsize::new(0));
+    let said = Arc::clone(&spins);
+    let url = serve(move |request| {
+        let first = |asked: &AtomicUsize| asked.fetch_add(1, Ordering::SeqCst) == 0;
+        match request.split(' ').nth(1).unwrap_or_default() {
+            "/spins" => {
+                said.notify_one();
+                response("200 OK", "")
+            }
+            "/inline" if first(&inline) => page(&format!("<script>{SPIN}</script>")),
+            "/timer" if first(&timer) => page(&format!("<script>onload = () => setTimeout(() => {{ {SPIN} }})</script>")),
+            _ => page("calm"),
+        }
+    });
+    (url.await, spins)
+}
+
+async fn new_page(browser: &dyn Browser) -> Arc<dyn Page> {
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    soon(context.open_page()).await.expect("a page opens")
+}
+
+/// Whoever called is told by the deadline; here it has passed as soon as the page spins.
+async fn made_to_spin(page: &dyn Page, url: &str, spins: &Notify) {
+    let going = async {
+        // One that spins while it is read never arrives.
+        let _ = page.navigate(Navigation::To(url)).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = going => {}
+        () = soon(spins.notified()) => {}
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_spins_in_its_own_script_can_be_left_reloaded_and_closed() {
+    let browser = support::chromium().await;
+    for script in ["inline", "timer"] {
+        for way in ["there", "reload", "back", "close"] {
+            let (site, spins) = site().await;
+            let (stuck, calm) = (new_page(&*browser).await, new_page(&*browser).await);
+            for page in [&stuck, &calm] {
+                soon(page.navigate(Navigation::To(&format!("{site}/before")))).await.expect("the page goes there");
+            }
+            made_to_spin(&*stuck, &format!("{site}/{script}"), &spins).await;
+            assert_eq!(soon(calm.evaluate("1 + 1")).await, Ok(json!(2)), "others do not notice");
+            let there = format!("{site}/there");
+            let (gone, at) = match way {
+                "there" => (soon(stuck.navigate(Navigation::To(&there))).await, "/there"),
+                "reload" => (soon(stuck.navigate(Navigation::Reload)).await, if script == "timer" { "/timer" } else { "/inline" }),
+                "back" => (soon(stuck.navigate(Navigation::Back)).await, "/before"),
+                _ => {
+                    soon(stuck.close()).await.expect("it closes");
+                    continue;
+                }
+            };
+            assert_eq!((gone, soon(stuck.evaluate("location.pathname")).await), (Ok(()), Ok(json!(at))), "{script}, {way}");
+        }
+    }
+}
+
+/// It does not answer either, and yet nothing spins: its scripts, and those of the page it is sent to, are left alone.
+#[tokio::test]
+async fn a_page_that_is_on_its_way_to_a_silent_server_can_be_sent_elsewhere() {
+    let browser = support::chromium().await;
+    let (site, _) = site().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let nowhere = format!("http://{}/", silent.local_addr().expect("a bound socket has an address"));
+    let page = new_page(&*browser).await;
+    soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("the page goes there");
+    soon(page.evaluate(&format!("setTimeout(() => location = '{nowhere}'), 0"))).await.expect("it runs");
+    let connection = soon(silent.accept()).await.expect("the browser asks");
+    let there = format!("{site}/there");
+    assert_eq!(soon(page.navigate(Navigation::To(&there))).await, Ok(()));
+    assert_eq!(soon(page.evaluate("location.pathname")).await, Ok(json!("/there")));
+    drop(connection);
+}
+
+/// What a page does for half a second and more is not ended by a move within it.
+#[tokio::test]
+async fn a_busy_page_is_not_disturbed_by_a_move_within_it() {
+    let browser = support::chromium().await;
+    let (site, _) = site().await;
+    let page = new_page(&*browser).await;
+    soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("the page goes there");
+    let busy = "setTimeout(() => { const end = Date.now() + 2500; while (Date.now() < end); document.title = 'done' }), 0";
+    soon(page.evaluate(busy)).await.expect("it runs");
+    soon(page.navigate(Navigation::To(&format!("{site}/here#part")))).await.expect("the page goes there");
+    assert_eq!(soon(page.evaluate("[document.title, location.hash]")).await, Ok(json!(["done", "#part"])));
+}
