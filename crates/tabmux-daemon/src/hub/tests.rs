@@ -10,6 +10,8 @@ mod opening;
 mod queue;
 mod replies;
 mod restart;
+mod secrets;
+mod sequences;
 mod sessions;
 mod tabs;
 mod worlds;

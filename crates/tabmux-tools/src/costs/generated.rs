@@ -19,6 +19,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("wait_for", 135),
     ("handle_dialog", 108),
     ("upload_file", 118),
+    ("execute_sequence", 182),
     ("cookies", 134),
     ("storage", 142),
     ("emulate", 177),
