@@ -10,6 +10,7 @@ mod frames;
 mod given_up;
 mod memento;
 mod navigate;
+mod quiet;
 mod read;
 mod script;
 mod shot;

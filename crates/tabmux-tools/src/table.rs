@@ -74,7 +74,10 @@ pub fn schema(tool: &Tool) -> Value {
 
 /// A tool as `tools/list` shows it, without what a protocol adds.
 pub fn listing(tool: &Tool) -> Value {
-    json!({ "name": tool.name, "description": tool.description, "inputSchema": schema(tool) })
+    let mut schema = schema(tool);
+    // What is unknown is refused by name in any case, and saying so costs tokens with every tool.
+    schema.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+    json!({ "name": tool.name, "description": tool.description, "inputSchema": schema })
 }
 
 fn common_properties(run: Run) -> Map<String, Value> {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
-use crate::session::{Job, SessionHandle, Work};
+use crate::session::{Job, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -175,7 +175,7 @@ impl Hub {
         match self.admit(tool, common, number, &ask.caller, ask.args, deadline) {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
-                let (admitted, made, session) = (pending.admitted, pending.made.clone(), pending.guard.handle.clone());
+                let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
                 // One that ran out of time does: a slow browser is found started by the next call.
@@ -183,7 +183,13 @@ impl Hub {
                     undo.session = None;
                 }
                 drop(undo);
-                super::reply::of_page(self, outcome, &admitted, made, || session.take_news())
+                super::reply::of_page(
+                    self,
+                    outcome,
+                    &admitted,
+                    made,
+                    || if turn == Turn::Watching { Vec::new() } else { session.take_news() },
+                )
             }
         }
     }
@@ -199,9 +205,16 @@ impl Hub {
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
+        let watched = tool.watches(&args);
+        let turn = match (&watched, tool.skips_queue()) {
+            (Some(_), _) => Turn::Watching,
+            (None, true) => Turn::Beside,
+            (None, false) => Turn::Queue,
+        };
+        common.session = watched.or(common.session);
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, tool, common.session.as_deref(), tab, caller);
+        let admitted = self.admit_locked(&mut state, (tool, turn), common.session.as_deref(), tab, caller);
         let pending = admitted.and_then(|(admitted, made)| {
             let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
                 state.registry.finish(admitted.call, self.clock.now());
@@ -213,9 +226,9 @@ impl Hub {
             let abort = CancellationToken::new();
             // However the call named it: the session's own id from here on.
             common.tab = admitted.tab.map(|tab| tab.to_string());
-            handle.submit(Job { admitted, tool, common, args, abort: abort.clone(), reply });
+            handle.submit(Job { admitted, tool, common, args, turn, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, made, deadline, answer, ended, guard })
+            Ok(Pending { admitted, turn, made, deadline, answer, ended, guard })
         });
         let safe = self.carry_out(&mut state);
         drop(state);
@@ -226,13 +239,13 @@ impl Hub {
     fn admit_locked(
         self: &Arc<Self>,
         state: &mut State,
-        tool: &'static dyn PageTool,
+        (tool, turn): (&'static dyn PageTool, Turn),
         session: Option<&str>,
         tab: Option<TabRef<'_>>,
         caller: &CallerOf,
     ) -> Result<(Admitted, Option<String>), Fault> {
         let now = self.clock.now();
-        if tool.skips_queue() {
+        if turn != Turn::Queue {
             return state.registry.admit_beside(caller.as_caller(), session, tab, now).map(|admitted| (admitted, None));
         }
         let refused = match state.registry.admit(caller.as_caller(), session, tab, now) {
@@ -283,6 +296,7 @@ impl Hub {
 /// An admitted call that somebody waits for. Dropping it ends the call, wherever it is.
 struct Pending {
     admitted: Admitted,
+    turn: Turn,
     /// A session was made for this call; its warning, if any.
     made: Option<String>,
     deadline: Instant,

@@ -14,4 +14,5 @@ mod secrets;
 mod sequences;
 mod sessions;
 mod tabs;
+mod watching;
 mod worlds;

@@ -81,8 +81,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn checked(condition: Value, seen: Value) -> Result<(), Fault> {
-        Condition::read(&condition)?.check("The value", &seen)
+    fn checked(condition: &Value, seen: &Value) -> Result<(), Fault> {
+        Condition::read(condition)?.check("The value", seen)
     }
 
     #[test]
@@ -95,13 +95,13 @@ mod tests {
             (json!({ "contains": "\"a\":1" }), json!({ "a": 1 })),
             (json!({ "matches": "^h.*o$", "contains": "l" }), json!("hello")),
         ] {
-            assert_eq!(checked(condition.clone(), seen), Ok(()), "{condition}");
+            assert_eq!(checked(&condition, &seen), Ok(()), "{condition}");
         }
     }
 
     #[test]
     fn a_miss_says_what_was_wanted_and_what_was_seen() {
-        let missed = |condition, seen| checked(condition, seen).unwrap_err().to_string();
+        let missed = |condition: Value, seen: Value| checked(&condition, &seen).unwrap_err().to_string();
         insta::assert_snapshot!(missed(json!({ "equals": "4" }), json!(3)), @r#"[assert_failed] The value is not "4"; it is 3. Look at the page; if it only comes later, put a wait_for step before."#);
         assert!(missed(json!("x"), json!("a\nb")).contains(r#"does not contain "x"; it is "a\nb"."#));
         assert!(missed(json!({ "contains": "l", "matches": "^e" }), json!("hello")).contains("does not match /^e/"));
@@ -113,6 +113,6 @@ mod tests {
         for condition in [json!({}), json!({ "is": 3 }), json!(3), json!({ "contains": 3 })] {
             assert_eq!(Condition::read(&condition).unwrap_err().code, Code::BadArgument, "{condition}");
         }
-        assert!(checked(json!({ "matches": "(" }), json!("x")).unwrap_err().message.contains("no regular expression"));
+        assert!(checked(&json!({ "matches": "(" }), &json!("x")).unwrap_err().message.contains("no regular expression"));
     }
 }

@@ -104,13 +104,13 @@ fn step(mut args: Arguments) -> Result<Step, Fault> {
         let message = format!("{} cannot be a step of a sequence.", tool.name);
         return Err(Fault::new(Code::BadArgument, message, "Put its steps into this sequence."));
     }
-    let save = args.shift_remove("save").map(saved_name).transpose()?;
+    let save = args.shift_remove("save").as_ref().map(saved_name).transpose()?;
     let expect = args.shift_remove("expect").filter(|expect| !expect.is_null());
     expect.as_ref().map(Condition::read).transpose()?;
     Ok(Step { tool, args, save, expect })
 }
 
-fn saved_name(name: Value) -> Result<String, Fault> {
+fn saved_name(name: &Value) -> Result<String, Fault> {
     let fits = |name: &str| {
         name.len() <= 64
             && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -118,7 +118,7 @@ fn saved_name(name: Value) -> Result<String, Fault> {
     };
     match name.as_str() {
         Some(text) if fits(text) => Ok(text.to_owned()),
-        _ => Err(wrong("save", &name, "a name of letters, digits, _ and -, such as \"total\"")),
+        _ => Err(wrong("save", name, "a name of letters, digits, _ and -, such as \"total\"")),
     }
 }
 
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn planned(actions: Value, spread: Option<Value>) -> Result<Vec<Branch>, Fault> {
+    fn planned(actions: Value, spread: Option<&Value>) -> Result<Vec<Branch>, Fault> {
         let actions: Vec<Arguments> = serde_json::from_value(actions).unwrap();
-        branches(Some("a"), &actions, spread.as_ref().map(|spread| spread.as_array().unwrap().as_slice()))
+        branches(Some("a"), &actions, spread.map(|spread| spread.as_array().unwrap().as_slice()))
     }
 
     #[test]
@@ -165,12 +165,12 @@ mod tests {
         let one = json!({ "action": "read_text" });
         let two = json!([{ "action": "console" }, { "action": "network" }]);
         let spread = json!(["x", { "sessionId": "y" }, { "sessionId": "z", "actions": two }]);
-        let branches = planned(json!([one]), Some(spread)).unwrap();
+        let branches = planned(json!([one]), Some(&spread)).unwrap();
         let shape: Vec<_> = branches.iter().map(|branch| (branch.session.as_deref().unwrap(), branch.steps.len())).collect();
         assert_eq!(shape, [("x", 1), ("y", 1), ("z", 2)]);
         for bad in [json!([3]), json!([{ "actions": [] }]), json!([{ "sessionId": "x", "steps": [] }])] {
-            assert_eq!(planned(json!([one]), Some(bad.clone())).unwrap_err().code, Code::BadArgument, "{bad}");
+            assert_eq!(planned(json!([one]), Some(&bad)).unwrap_err().code, Code::BadArgument, "{bad}");
         }
-        assert!(planned(json!([one]), Some(json!([]))).is_err());
+        assert!(planned(json!([one]), Some(&json!([]))).is_err());
     }
 }

@@ -22,13 +22,13 @@ pub(crate) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Sequence {
-    /// [{action: tool, …its arguments, sessionId?, save?: name, expect?: {equals|contains|matches}}]; ${name} is a saved value; action assert checks url, title, text
+    /// [{action: tool, …its arguments, sessionId?, save?: name, expect?: {equals|contains|matches}}]. Later: ${name}. Action assert: url, title, text
     #[serde(default)]
     #[schemars(with = "Vec<Object>")]
     actions: Vec<Arguments>,
     /// Default stop
     on_error: Option<OnError>,
-    /// Sessions to run it in at once and compare: names, or {sessionId, actions}
+    /// Sessions to do it in at once and compare: names or {sessionId, actions}
     #[schemars(with = "Option<Vec<Object>>")]
     fan_out: Option<Vec<Value>>,
 }
