@@ -11,6 +11,7 @@ mod given_up;
 mod memento;
 mod memory;
 mod navigate;
+mod quiet;
 mod read;
 mod script;
 mod shot;

@@ -18,6 +18,7 @@ pub enum Code {
     ElementNotFound,
     ElementNotActionable,
     StaleRef,
+    AssertFailed,
     DialogOpen,
     NavigationFailed,
     Timeout,
@@ -51,7 +52,7 @@ pub struct Fault {
 
 impl Code {
     /// Every code with its name and its HTTP status.
-    pub const ALL: [(Code, &'static str, u16); 31] = [
+    pub const ALL: [(Code, &'static str, u16); 32] = [
         (Code::BadArgument, "bad_argument", 400),
         (Code::SessionNotFound, "session_not_found", 404),
         (Code::SessionExists, "session_exists", 409),
@@ -64,6 +65,7 @@ impl Code {
         (Code::ElementNotFound, "element_not_found", 404),
         (Code::ElementNotActionable, "element_not_actionable", 400),
         (Code::StaleRef, "stale_ref", 400),
+        (Code::AssertFailed, "assert_failed", 400),
         (Code::DialogOpen, "dialog_open", 409),
         (Code::NavigationFailed, "navigation_failed", 503),
         (Code::Timeout, "timeout", 504),

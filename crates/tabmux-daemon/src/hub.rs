@@ -93,6 +93,7 @@ impl Hub {
     /// A hub of given parts, so that tests can bring a browser or a disk of their own.
     pub(crate) fn of_parts(settings: Settings, browsers: Browsers, (store, remembered): (Store, Remembered)) -> Arc<Self> {
         let clock = Clock::start();
+        store.leave_out(settings.secrets.clone());
         let mut registry = Registry::new(rules(&settings), clock.now());
         registry.restore(remembered.sessions, remembered.currents, remembered.next_tab, clock.now());
         let hub = Arc::new(Self {

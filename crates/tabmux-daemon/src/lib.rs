@@ -9,6 +9,7 @@ pub mod journal;
 mod lifecycle;
 mod record;
 pub mod rundir;
+pub mod secrets;
 mod session;
 pub mod settings;
 mod socket;

@@ -260,7 +260,7 @@ pub(crate) fn catalog() -> Catalog {
     let listing = |tool: &tabmux_tools::Tool| ToolListing {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
-        schema: tabmux_tools::schema(tool),
+        schema: tabmux_tools::listing(tool)["inputSchema"].take(),
         read_only: tool.effect == Effect::Read,
         level: tool.level,
     };

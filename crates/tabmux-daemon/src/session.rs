@@ -28,9 +28,19 @@ pub(crate) struct Job {
     pub(crate) tool: &'static dyn PageTool,
     pub(crate) common: Common,
     pub(crate) args: Arguments,
+    pub(crate) turn: Turn,
     /// The caller no longer waits.
     pub(crate) abort: CancellationToken,
     pub(crate) reply: oneshot::Sender<Result<Work, Fault>>,
+}
+
+/// Whether a call holds the session's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Queue,
+    Beside,
+    /// Beside it too, and changing nothing: not even which tab is current, nor what has been told.
+    Watching,
 }
 
 /// What a finished call gives back.
@@ -101,12 +111,12 @@ impl SessionHandle {
 
     /// Takes the call in. Called under the hub's lock, so that the order here is the order of admission.
     pub(crate) fn submit(&self, job: Job) {
-        if job.tool.skips_queue() {
-            let world = Arc::clone(&self.world);
-            tokio::spawn(async move { world.execute(job, world::Turn::Beside).await });
-        } else {
+        if job.turn == Turn::Queue {
             self.mailbox.jobs().push_back(job);
             self.mailbox.arrived.notify_one();
+        } else {
+            let world = Arc::clone(&self.world);
+            tokio::spawn(async move { world.execute(job).await });
         }
     }
 
@@ -168,7 +178,7 @@ impl SessionHandle {
                 continue;
             }
             match self.world.hub.begin(job.admitted.call) {
-                Ok(()) => self.world.execute(job, world::Turn::Queue).await,
+                Ok(()) => self.world.execute(job).await,
                 // The call may be over already; then nobody listens.
                 Err(fault) => drop(job.reply.send(Err(fault))),
             }

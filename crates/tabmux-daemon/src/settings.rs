@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::secrets::Secrets;
 pub use tabmux_cdp::launch::AGAINST_RULES;
 pub use tabmux_core::{OnLost, Scoping};
 pub use tabmux_driver::{Domain, Domains, Strangers, WindowBounds};
@@ -21,6 +22,7 @@ pub struct Settings {
     pub chromium: Chromium,
     pub windows: Windows,
     pub attach: Attach,
+    pub secrets: Secrets,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
     /// When this program was made, in milliseconds of Unix time; a newer one takes its place.

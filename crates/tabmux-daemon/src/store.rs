@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use serde_json::Value;
@@ -11,6 +11,7 @@ use tabmux_core::{Fault, Identity, Persist, Session, SessionId, TabNumber};
 
 use crate::journal::{Durability, Journal, JournalError, Replayed};
 use crate::record::{HttpRecord, Lasting, Record};
+use crate::secrets::Secrets;
 
 /// After so many records the journal is replaced by a snapshot.
 const COMPACT_AFTER: u64 = 2_000;
@@ -31,6 +32,8 @@ pub(crate) struct Store {
     behind: AtomicBool,
     /// One snapshot at a time is enough.
     snapshotting: AtomicBool,
+    /// What is never written down.
+    secrets: OnceLock<Secrets>,
 }
 
 /// What a former daemon knew.
@@ -109,8 +112,22 @@ impl Store {
             bytes: AtomicU64::new(0),
             behind: AtomicBool::new(false),
             snapshotting: AtomicBool::new(false),
+            secrets: OnceLock::new(),
         };
         (store, Remembered { sessions, currents, next_tab: TabNumber(lasting.next_tab) })
+    }
+
+    /// An address can have a secret in it. What finds pages again are their handles, which have none.
+    pub(crate) fn leave_out(&self, secrets: Secrets) {
+        // Said once, before anything is written.
+        drop(self.secrets.set(secrets));
+    }
+
+    fn without_secrets(&self, mut value: Value) -> Value {
+        if let Some(secrets) = self.secrets.get() {
+            secrets.hide_value(&mut value);
+        }
+        value
     }
 
     /// Queues what the registry decided. Call it under the registry's lock, so that the order on disk is the order of the decisions.
@@ -123,7 +140,7 @@ impl Store {
     }
 
     fn append(&self, record: &Record, durability: Durability) -> impl Future<Output = Result<(), Fault>> + Send + use<> {
-        let value = serde_json::to_value(record).unwrap_or(Value::Null);
+        let value = self.without_secrets(serde_json::to_value(record).unwrap_or(Value::Null));
         self.bytes.fetch_add(record.size(), Ordering::Relaxed);
         self.journal.append(&value, durability)
     }
@@ -165,7 +182,7 @@ impl Store {
         for (owner, agent, session) in registry.currents() {
             lasting.apply(Record::from(Persist::Current { owner: owner.clone(), agent: agent.map(Into::into), session: Some(session) }));
         }
-        Safe::when(self.journal.compact(&serde_json::to_value(&lasting).unwrap_or(Value::Null)))
+        Safe::when(self.journal.compact(&self.without_secrets(serde_json::to_value(&lasting).unwrap_or(Value::Null))))
     }
 
     pub(crate) async fn close(&self) {

@@ -78,6 +78,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             domains: Domains::default(),
         },
         attach: crate::settings::Attach::default(),
+        secrets: crate::settings::Secrets::default(),
         supervised: false,
         build: 0,
         conformance_fixtures: false,

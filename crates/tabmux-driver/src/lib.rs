@@ -35,7 +35,7 @@ pub use see::{Area, Image, ImageFormat, Orientation, Shot};
 pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
-pub use wait::{Awaited, UrlPattern};
+pub use wait::{Awaited, NETWORK_QUIET, UrlPattern};
 pub use window::{Place, Strangers, WindowBounds, Windowed};
 
 pub type Result<T> = std::result::Result<T, DriverError>;

@@ -1,7 +1,7 @@
 //! What a page asked the network for. Bounded: the oldest requests give way, and the loss is counted.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -35,12 +35,18 @@ pub struct Traffic {
     requests: VecDeque<Kept>,
     made: u64,
     lost: u64,
+    /// When something was asked or answered last.
+    active: Option<Instant>,
 }
+
+/// Answers that come for as long as the page is there: waiting for their end would be waiting for ever.
+const STREAMS: [&str; 2] = ["eventsource", "websocket"];
 
 #[derive(Debug)]
 struct Kept {
     key: String,
     began: Instant,
+    ended: bool,
     request: Request,
 }
 
@@ -51,12 +57,13 @@ impl Traffic {
             self.lost += 1;
         }
         self.made += 1;
+        self.active = Some(Instant::now());
         request.id = self.made;
         if request.url.len() > MAX_URL_BYTES {
             request.url.truncate(request.url.floor_char_boundary(MAX_URL_BYTES));
             request.url.push('…');
         }
-        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), request });
+        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), ended: false, request });
     }
 
     /// The newest request under this key: a redirect goes on under the same one.
@@ -66,13 +73,29 @@ impl Traffic {
 
     /// The same, for the last time: how long it took is noted.
     pub fn end(&mut self, key: &str) -> Option<&mut Request> {
+        self.active = Some(Instant::now());
         let kept = self.kept(key)?;
+        kept.ended = true;
         kept.request.duration_ms = u64::try_from(kept.began.elapsed().as_millis()).ok();
         Some(&mut kept.request)
     }
 
     fn kept(&mut self, key: &str) -> Option<&mut Kept> {
         self.requests.iter_mut().rev().find(|kept| kept.key == key)
+    }
+
+    /// The page shows another document, the one that was asked for under this key. The end of what the former one had asked
+    /// for is not always said.
+    pub fn moved_to(&mut self, key: &str) {
+        for kept in self.requests.iter_mut().filter(|kept| kept.key != key) {
+            kept.ended = true;
+        }
+    }
+
+    /// How long the network has been quiet; nothing, while an answer is outstanding.
+    pub fn quiet_for(&self) -> Option<Duration> {
+        let outstanding = self.requests.iter().any(|kept| !kept.ended && !STREAMS.contains(&kept.request.kind.as_str()));
+        (!outstanding).then(|| self.active.map_or(Duration::MAX, |active| active.elapsed()))
     }
 
     /// Everything kept, oldest first, and how many were lost to the bound.
@@ -108,6 +131,22 @@ mod tests {
         traffic.of("k").unwrap().status = Some(200);
         let statuses: Vec<_> = traffic.all().0.into_iter().map(|request| request.status).collect();
         assert_eq!(statuses, [None, Some(200)]);
+    }
+
+    #[test]
+    fn the_network_is_quiet_when_every_answer_has_come_but_for_streams() {
+        let mut traffic = Traffic::default();
+        assert_eq!(traffic.quiet_for(), Some(Duration::MAX), "a page that never asked for anything");
+        traffic.begin("page", request("http://a.test/"));
+        assert_eq!(traffic.quiet_for(), None);
+        traffic.end("page");
+        traffic.begin("events", Request { kind: "eventsource".into(), ..request("http://a.test/events") });
+        assert!(traffic.quiet_for().is_some_and(|quiet| quiet < Duration::from_secs(60)));
+        traffic.begin("lost", request("http://a.test/lost"));
+        traffic.begin("next", request("http://a.test/next"));
+        traffic.moved_to("next");
+        traffic.end("next");
+        assert!(traffic.quiet_for().is_some(), "what a former document asked for is nobody's any more");
     }
 
     #[test]

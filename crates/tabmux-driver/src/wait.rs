@@ -1,5 +1,7 @@
 //! What a page can be waited for. A driver listens for it; how long, the caller says by giving up.
 
+use std::time::Duration;
+
 /// All that is given must hold at the same moment. Letters of either case and runs of white space count as equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Awaited {
@@ -10,7 +12,14 @@ pub struct Awaited {
     pub url: Option<UrlPattern>,
     /// A text or a CSS selector of which nothing can be seen any more.
     pub gone: Option<String>,
+    /// Nothing was asked of the network for half a second, and every answer has come; streams that never end do not count.
+    pub network_idle: bool,
+    /// A script whose value holds: an expression, or a function that is called.
+    pub function: Option<String>,
 }
+
+/// How long nothing must have been asked of the network.
+pub const NETWORK_QUIET: Duration = Duration::from_millis(500);
 
 /// A part of an address, or with `*` in it all of one.
 #[derive(Clone, Debug, PartialEq, Eq)]

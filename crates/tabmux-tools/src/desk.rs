@@ -1,9 +1,13 @@
 //! What a caller can do with its sessions, and how it sees them. Who the caller is, only the implementor knows.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::Value;
 use tabmux_core::Fault;
+
+use crate::{Arguments, Tool, ToolResult};
 
 /// The daemon implements it for one caller at a time.
 #[async_trait]
@@ -17,6 +21,31 @@ pub trait Desk: Send + Sync {
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &tabmux_driver::Domains;
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
+    /// Runs a tool as this caller, through the same decisions as a call of its own.
+    async fn call(&self, tool: &'static Tool, args: Arguments) -> Called;
+    /// How long the call at this desk may still take.
+    fn time_left(&self) -> Duration;
+    /// A secret the operator registered, for a page only.
+    fn secret(&self, name: &str) -> Result<String, Fault>;
+    /// Adds data for programs to the answer, also when the call fails.
+    fn tell(&self, key: &str, value: Value);
+}
+
+/// What a call made at a desk came to.
+#[derive(Debug)]
+pub struct Called {
+    pub outcome: ToolResult,
+    /// The session it ran in.
+    pub session: Option<String>,
+    /// What happened in that session since its last answer.
+    pub news: Vec<String>,
+}
+
+impl Called {
+    /// A call that was not made.
+    pub fn refused(fault: Fault) -> Self {
+        Self { outcome: Err(fault), session: None, news: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -111,6 +111,7 @@ fn meaning(code: Code) -> &'static str {
         Code::ElementNotFound => "No element matches the selector.",
         Code::ElementNotActionable => "The element is there but cannot be used now.",
         Code::StaleRef => "The ref is of an older snapshot.",
+        Code::AssertFailed => "A step of a sequence did not find what it expected; the message shows what it saw.",
         Code::DialogOpen => "A dialog freezes the page until `handle_dialog` answers it.",
         Code::NavigationFailed => "The address could not be reached.",
         Code::Timeout => "The call did not end before its deadline, the time in the queue included.",

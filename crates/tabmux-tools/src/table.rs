@@ -5,9 +5,9 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::nearest;
 use crate::tools::{
-    close_all_sessions, close_page, close_session, console, cookies, downloads, emulate, evaluate, handle_dialog, list_pages,
-    list_sessions, navigate, network, new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser, storage,
-    upload_file, wait_for,
+    close_all_sessions, close_page, close_session, console, cookies, downloads, emulate, evaluate, execute_sequence, handle_dialog,
+    list_pages, list_sessions, navigate, network, new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser,
+    storage, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -32,6 +32,7 @@ pub static TABLE: &[Tool] = &[
     wait_for::TOOL,
     handle_dialog::TOOL,
     upload_file::TOOL,
+    execute_sequence::TOOL,
     cookies::TOOL,
     storage::TOOL,
     emulate::TOOL,
@@ -73,7 +74,10 @@ pub fn schema(tool: &Tool) -> Value {
 
 /// A tool as `tools/list` shows it, without what a protocol adds.
 pub fn listing(tool: &Tool) -> Value {
-    json!({ "name": tool.name, "description": tool.description, "inputSchema": schema(tool) })
+    let mut schema = schema(tool);
+    // What is unknown is refused by name in any case, and saying so costs tokens with every tool.
+    schema.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+    json!({ "name": tool.name, "description": tool.description, "inputSchema": schema })
 }
 
 fn common_properties(run: Run) -> Map<String, Value> {

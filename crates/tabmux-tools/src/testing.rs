@@ -2,6 +2,7 @@
 //! calls it. Ownership, queues and deadlines are the daemon's and absent.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -11,7 +12,8 @@ use tabmux_driver::{Browser, Context, ContextSpec, Domains, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Arguments, Content, Desk, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool, ToolResult, common, named,
+    Arguments, Called, Content, Desk, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool, ToolResult,
+    common, named,
 };
 
 /// The text of a reply that has nothing else.
@@ -138,6 +140,21 @@ impl Desk for TestDesk {
         }
         Ok(sessions)
     }
+
+    /// Sequences are tested where calls are decided, in the daemon.
+    async fn call(&self, _: &'static Tool, _: Arguments) -> Called {
+        Called::refused(no_session("of this desk"))
+    }
+
+    fn time_left(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Fault> {
+        Err(no_session(name))
+    }
+
+    fn tell(&self, _: &str, _: Value) {}
 }
 
 /// The pages of one session.

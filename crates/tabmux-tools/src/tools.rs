@@ -1,5 +1,6 @@
 //! One file per tool; `table.rs` puts them in order.
 
+pub(crate) mod assert;
 pub(crate) mod close_all_sessions;
 pub(crate) mod close_page;
 pub(crate) mod close_session;
@@ -8,6 +9,7 @@ pub(crate) mod cookies;
 pub(crate) mod downloads;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+pub(crate) mod execute_sequence;
 pub(crate) mod handle_dialog;
 pub(crate) mod list_pages;
 pub(crate) mod list_sessions;

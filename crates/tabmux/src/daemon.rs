@@ -27,7 +27,7 @@ pub(crate) fn serve(mut config: Config, supervised: bool) -> Outcome {
 
 fn run(config: Config) -> Outcome {
     config.places.prepare()?;
-    log::begin(&config.settings.paths.log_file, &config.log)?;
+    log::begin(&config.settings.paths.log_file, &config.log, config.settings.secrets.clone())?;
     let io = |error| Failure::io("The daemon's threads cannot be started", &error);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
     let ready = |ready: Ready| report(&Report { tabmux: VERSION, ready: Some(ReadyReport { listen: ready.listen }), error: None });

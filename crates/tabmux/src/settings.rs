@@ -8,12 +8,13 @@ pub(crate) mod paths;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use tabmux_daemon::Settings;
 use tabmux_daemon::settings::{
-    AGAINST_RULES, Attach, BrowserChoice, Chromium, Clocks, Domain, Domains, Limits, Listen, OnConflict, OnLost, Scoping, SessionInfo,
-    Strangers, WindowBounds, Windows,
+    AGAINST_RULES, Attach, BrowserChoice, Chromium, Clocks, Domain, Domains, Limits, Listen, OnConflict, OnLost, Scoping, Secrets,
+    SessionInfo, Strangers, WindowBounds, Windows,
 };
 
 use crate::failure::{Failure, Outcome};
@@ -119,6 +120,7 @@ impl Config {
             chromium: chromium(layers, &places)?,
             windows: windows(layers)?,
             attach: attach(layers, &env)?,
+            secrets: secrets(layers, &env)?,
             supervised: false,
             build: crate::build::Build::own().made,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,
@@ -200,6 +202,25 @@ fn attach(layers: &Layers, env: &Environment) -> Outcome<Attach> {
         text => tabmux_daemon::check_endpoint(text).is_ok().then(|| Some(text.to_owned())),
     })?;
     Ok(Attach { endpoint, home: env.path("HOME"), config_home: env.path("XDG_CONFIG_HOME") })
+}
+
+/// Read here, so that a daemon that starts has them, and nobody else can have changed the file's rights by then.
+fn secrets(layers: &Layers, env: &Environment) -> Outcome<Secrets> {
+    let choices = "the path of a file of NAME=VALUE lines";
+    let path = layers.read("secrets", None, choices, |raw| match raw.text()? {
+        "" => Some(None),
+        path => Some(Some(env.cwd.join(path))),
+    })?;
+    let Some(path) = path else { return Ok(Secrets::default()) };
+    let shown = path.display();
+    let refuse =
+        |why: String| Failure::configuration(format!("secrets = {shown}: {why}."), format!("Make it yours alone: chmod 600 {shown}."));
+    let metadata = std::fs::metadata(&path).map_err(|error| refuse(error.to_string()))?;
+    if !metadata.is_file() || metadata.uid() != env.uid || metadata.mode() & 0o077 != 0 {
+        return Err(refuse("others may read or write it, or it is not your file".to_owned()));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?;
+    Secrets::parse(&text).map_err(|why| Failure::configuration(format!("secrets = {shown}: {why}."), "Correct that file."))
 }
 
 const TRUTH: &str = "true or false";

@@ -36,6 +36,7 @@ pub(crate) struct PageState {
     /// Chromium calls the main frame of a page as it calls its target.
     main_frame: String,
     progress: watch::Sender<Progress>,
+    traffic_changed: watch::Sender<()>,
     inner: Mutex<Inner>,
     frames: Mutex<Frames>,
 }
@@ -120,7 +121,13 @@ impl PageState {
             events: Some(events),
             unheard: Some(unheard),
         };
-        Self { main_frame: target.to_owned(), progress: watch::Sender::default(), inner: Mutex::new(inner), frames: Mutex::default() }
+        Self {
+            main_frame: target.to_owned(),
+            progress: watch::Sender::default(),
+            traffic_changed: watch::Sender::default(),
+            inner: Mutex::new(inner),
+            frames: Mutex::default(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -174,6 +181,15 @@ impl PageState {
 
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
+    }
+
+    /// How long the network has been quiet, and who hears when that changes.
+    pub(super) fn quiet_for(&self) -> Option<Duration> {
+        self.inner().traffic.quiet_for()
+    }
+
+    pub(super) fn watch_traffic(&self) -> watch::Receiver<()> {
+        self.traffic_changed.subscribe()
     }
 
     pub(super) fn requests(&self) -> (Vec<Request>, u64) {
@@ -276,6 +292,9 @@ impl PageState {
                     self.inner().log.push(level, &text);
                 } else {
                     traffic::note(&mut self.inner().traffic, method, params);
+                    if method.starts_with("Network.") {
+                        self.traffic_changed.send_replace(());
+                    }
                 }
             }
         }
@@ -312,7 +331,9 @@ impl PageState {
             inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
             inner.title = String::new();
             inner.chooser = None;
+            inner.traffic.moved_to(&frame.loader_id);
         }
+        self.traffic_changed.send_replace(());
         self.recovered();
         self.progress.send_modify(|progress| {
             progress.commit(frame.loader_id);

@@ -15,6 +15,13 @@ use super::world::Failure;
 const WAIT: &str = include_str!("wait.js");
 const STOP: &str = "function (key) { globalThis.tabmuxWaits?.get(key)?.(); }";
 
+/// Whether something held at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    NotAtAll,
+    ForIt,
+}
+
 /// What a look into one document came to.
 enum Look {
     Seen,
@@ -23,7 +30,21 @@ enum Look {
 }
 
 impl CdpPage {
+    /// Until everything holds at the same moment: whatever had to be waited for sends us back to the beginning.
     pub(super) async fn wait(&self, awaited: &Awaited) -> Result<()> {
+        loop {
+            self.wait_for_document(awaited).await?;
+            if awaited.network_idle && self.wait_for_quiet().await? == Waited::ForIt {
+                continue;
+            }
+            match &awaited.function {
+                Some(function) if self.holds(function).await? == Waited::ForIt => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn wait_for_document(&self, awaited: &Awaited) -> Result<()> {
         let mut progress = self.state.watch();
         let right_place = || awaited.url.as_ref().is_none_or(|url| url.matches(&self.state.url()));
         loop {
@@ -47,7 +68,7 @@ impl CdpPage {
     }
 
     /// Unlike a navigation, waiting ends with a crash: nothing else runs in the session that could bring the page back.
-    async fn until(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
+    pub(super) async fn until(&self, progress: &mut watch::Receiver<Progress>, done: impl Fn(&Progress) -> bool) -> Result<()> {
         self.reached(progress, |now| now.life != Life::Alive || done(now)).await
     }
 

@@ -26,7 +26,13 @@ async fn no_word_of_an_agent_becomes_a_command() {
     let tap = browser.connection().tap(1000);
     let soon = Duration::from_millis(300);
     for word in WORDS.iter().map(|word| (*word).to_owned()).chain([other.handle().0.clone()]) {
-        let awaited = Awaited { text: Some(word.clone()), selector: None, url: Some(UrlPattern(word.clone())), gone: Some(word.clone()) };
+        let awaited = Awaited {
+            text: Some(word.clone()),
+            selector: None,
+            url: Some(UrlPattern(word.clone())),
+            gone: Some(word.clone()),
+            ..Awaited::default()
+        };
         let cookie = Cookie { name: word.clone(), value: word.clone(), domain: word.clone(), path: word.clone(), ..Cookie::default() };
         let shot = Shot { area: Area::Element(word.clone()), format: ImageFormat::Png, max_side: None };
         let item = [(word.clone(), Some(word.clone()))];

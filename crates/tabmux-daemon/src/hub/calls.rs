@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, Code, Fault, SessionId, TabNumber, TabRef};
+use tabmux_core::{Admitted, CallId, ClientId, Code, Fault, SessionId, TabNumber, TabRef};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
-use tabmux_tools::{Arguments, Common, OpenSession, PageTool, Run, Tool, ToolResult};
+use tabmux_tools::{Arguments, Called, Common, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::CallerDesk;
+use super::reply::Answer;
 use super::{CallerOf, Hub, State};
-use crate::session::{Job, SessionHandle, Work};
+use crate::session::{Job, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -50,7 +51,7 @@ impl Hub {
     }
 
     /// The same where the tab is named by its number in the whole daemon (S2.14).
-    pub(crate) async fn run_on(self: &Arc<Self>, ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
+    pub(crate) async fn run_on(self: &Arc<Self>, mut ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
         let _visit = match Visit::begin(self) {
             Entrance::Open(visit) => visit,
             Entrance::NextDaemon if self.is_yielding() && !self.is_held(ask.caller.client) => {
@@ -59,24 +60,51 @@ impl Hub {
             // This call was not run, and the shim sends it again to the next daemon.
             Entrance::NextDaemon => match self.hold(ask.caller.client).await {},
         };
+        let caller = ask.caller.client;
+        let name = ask.tool.chars().take(64).collect::<String>();
+        let answering = async {
+            match self.prepare(&mut ask) {
+                Ok((tool, common)) => self.dispatch(tool, common, ask, number).await,
+                Err(fault) => Answer::refused(fault),
+            }
+        };
+        let mut answer = self.logged(caller, &name, answering).await.framed();
+        self.settings.secrets.hide_in(&mut answer);
+        answer
+    }
+
+    /// Runs a tool within a call that has entered already. A daemon that makes way for another finishes what it has begun.
+    pub(super) async fn run_step(self: &Arc<Self>, caller: CallerOf, tool: &'static Tool, mut args: Arguments) -> Called {
+        let (client, name) = (caller.client, tool.name);
+        let answering = async {
+            if self.stopping.is_cancelled() && !self.is_yielding() {
+                return Answer::refused(stopping());
+            }
+            match tabmux_tools::common(&mut args) {
+                Ok(common) => {
+                    let ask = Ask { caller, tool: name.to_owned(), args, cancel: CancellationToken::new() };
+                    self.dispatch(tool, common, ask, None).await
+                }
+                Err(fault) => Answer::refused(fault),
+            }
+        };
+        self.logged(client, name, answering).await.called()
+    }
+
+    async fn logged(&self, client: ClientId, tool: &str, answering: impl Future<Output = Answer>) -> Answer {
         let began = Instant::now();
-        let (caller, name) = (ask.caller.clone(), ask.tool.chars().take(64).collect::<String>());
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = self.dispatch(ask, number).await;
+        let answer = answering.await;
         let code = answer.outcome.as_ref().err().map(|fault| fault.code.name());
         if code.is_some() {
             self.counters.faults.fetch_add(1, Ordering::Relaxed);
         }
         let session = answer.result.get("sessionId").and_then(serde_json::Value::as_str).unwrap_or("-");
-        tracing::info!(client = %caller.client, session, tool = name, ms = began.elapsed().as_millis(), outcome = code.unwrap_or("ok"), "call");
+        tracing::info!(%client, session, tool, ms = began.elapsed().as_millis(), outcome = code.unwrap_or("ok"), "call");
         answer
     }
 
-    async fn dispatch(self: &Arc<Self>, mut ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
-        let (tool, mut common) = match self.prepare(&mut ask) {
-            Ok(prepared) => prepared,
-            Err(fault) => return ToolAnswer { outcome: Err(fault), result: Map::new() },
-        };
+    async fn dispatch(self: &Arc<Self>, tool: &Tool, mut common: Common, ask: Ask, number: Option<TabNumber>) -> Answer {
         // The envelope's tab wins over one inside it.
         if let Some(number) = number {
             common.tab = Some(number.to_string());
@@ -85,13 +113,12 @@ impl Hub {
         match tool.run {
             Run::Desk(desk_tool) => {
                 if let Err(fault) = self.decide_now(|registry, now| registry.authorize(ask.caller.client, now)) {
-                    return ToolAnswer { outcome: Err(fault), result: Map::new() };
+                    return Answer::refused(fault);
                 }
-                let desk = CallerDesk::new(Arc::clone(self), ask.caller, deadline);
-                let Ask { args, cancel, .. } = ask;
-                let run = async move { desk_tool.run(&desk, &common, args).await };
-                let outcome = self.isolated(run, deadline, &cancel).await;
-                super::reply::of_desk(outcome)
+                let Ask { caller, args, cancel, .. } = ask;
+                let desk = CallerDesk::new(Arc::clone(self), caller, deadline);
+                let outcome = self.isolated(desk_tool.run(&desk, &common, args), deadline, &cancel).await;
+                super::reply::of_desk(outcome, desk.facts())
             }
             Run::Page(page_tool) => self.page_call(page_tool, common, number, ask, deadline).await,
         }
@@ -103,6 +130,11 @@ impl Hub {
         }
         let tool = tabmux_tools::named(&ask.tool)?;
         let common = tabmux_tools::common(&mut ask.args)?;
+        // A sequence fills its steps in itself, one by one.
+        if tool.group != Group::Many {
+            let secrets = &self.settings.secrets;
+            tabmux_tools::fill(tool, &mut ask.args, &|argument, inside| secrets.find(argument, inside))?;
+        }
         Ok((tool, common))
     }
 
@@ -139,11 +171,11 @@ impl Hub {
         number: Option<TabNumber>,
         ask: Ask,
         deadline: Instant,
-    ) -> ToolAnswer {
+    ) -> Answer {
         match self.admit(tool, common, number, &ask.caller, ask.args, deadline) {
-            Err(fault) => ToolAnswer { outcome: Err(fault), result: Map::new() },
+            Err(fault) => Answer::refused(fault),
             Ok(pending) => {
-                let (admitted, made, session) = (pending.admitted, pending.made.clone(), pending.guard.handle.clone());
+                let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
                 // One that ran out of time does: a slow browser is found started by the next call.
@@ -151,7 +183,13 @@ impl Hub {
                     undo.session = None;
                 }
                 drop(undo);
-                super::reply::of_page(self, outcome, &admitted, made, || session.take_news())
+                super::reply::of_page(
+                    self,
+                    outcome,
+                    &admitted,
+                    made,
+                    || if turn == Turn::Watching { Vec::new() } else { session.take_news() },
+                )
             }
         }
     }
@@ -167,9 +205,16 @@ impl Hub {
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
+        let watched = tool.watches(&args);
+        let turn = match (&watched, tool.skips_queue()) {
+            (Some(_), _) => Turn::Watching,
+            (None, true) => Turn::Beside,
+            (None, false) => Turn::Queue,
+        };
+        common.session = watched.or(common.session);
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, tool, common.session.as_deref(), tab, caller);
+        let admitted = self.admit_locked(&mut state, (tool, turn), common.session.as_deref(), tab, caller);
         let pending = admitted.and_then(|(admitted, made)| {
             let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
                 state.registry.finish(admitted.call, self.clock.now());
@@ -181,9 +226,9 @@ impl Hub {
             let abort = CancellationToken::new();
             // However the call named it: the session's own id from here on.
             common.tab = admitted.tab.map(|tab| tab.to_string());
-            handle.submit(Job { admitted, tool, common, args, abort: abort.clone(), reply });
+            handle.submit(Job { admitted, tool, common, args, turn, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, made, deadline, answer, ended, guard })
+            Ok(Pending { admitted, turn, made, deadline, answer, ended, guard })
         });
         let safe = self.carry_out(&mut state);
         drop(state);
@@ -194,13 +239,13 @@ impl Hub {
     fn admit_locked(
         self: &Arc<Self>,
         state: &mut State,
-        tool: &'static dyn PageTool,
+        (tool, turn): (&'static dyn PageTool, Turn),
         session: Option<&str>,
         tab: Option<TabRef<'_>>,
         caller: &CallerOf,
     ) -> Result<(Admitted, Option<String>), Fault> {
         let now = self.clock.now();
-        if tool.skips_queue() {
+        if turn != Turn::Queue {
             return state.registry.admit_beside(caller.as_caller(), session, tab, now).map(|admitted| (admitted, None));
         }
         let refused = match state.registry.admit(caller.as_caller(), session, tab, now) {
@@ -251,6 +296,7 @@ impl Hub {
 /// An admitted call that somebody waits for. Dropping it ends the call, wherever it is.
 struct Pending {
     admitted: Admitted,
+    turn: Turn,
     /// A session was made for this call; its warning, if any.
     made: Option<String>,
     deadline: Instant,

@@ -1,12 +1,13 @@
 //! What one caller can do with its sessions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, Listed, Session, SessionId};
 use tabmux_driver::{Domains, HOUSEKEEPING};
-use tabmux_tools::{Desk, OpenSession, Run, SessionList, SessionView};
+use tabmux_tools::{Arguments, Called, Desk, OpenSession, Run, SessionList, SessionView, Tool};
 use tokio::time::Instant;
 
 use super::{CallerOf, Hub};
@@ -17,11 +18,17 @@ pub(crate) struct CallerDesk {
     hub: Arc<Hub>,
     caller: CallerOf,
     deadline: Instant,
+    /// For programs, beside the answer.
+    facts: Mutex<Map<String, Value>>,
 }
 
 impl CallerDesk {
     pub(crate) fn new(hub: Arc<Hub>, caller: CallerOf, deadline: Instant) -> Self {
-        Self { hub, caller, deadline }
+        Self { hub, caller, deadline, facts: Mutex::default() }
+    }
+
+    pub(super) fn facts(self) -> Map<String, Value> {
+        self.facts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn view_of(&self, id: SessionId) -> Option<SessionView> {
@@ -121,6 +128,22 @@ impl Desk for CallerDesk {
         }
         self.until_gone(&ids).await;
         Ok(views)
+    }
+
+    async fn call(&self, tool: &'static Tool, args: Arguments) -> Called {
+        self.hub.run_step(self.caller.clone(), tool, args).await
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Fault> {
+        self.hub.settings.secrets.get(name)
+    }
+
+    fn tell(&self, key: &str, value: Value) {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value);
     }
 }
 

@@ -6,20 +6,53 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tabmux_core::{Admitted, Fault, Session};
 use tabmux_mcp::ToolAnswer;
-use tabmux_tools::{Content, Reply, ToolResult};
+use tabmux_tools::{Called, Content, Reply, ToolResult};
 
 use super::Hub;
 use crate::session::Work;
 use crate::settings::SessionInfo;
 
-pub(super) fn of_desk(outcome: ToolResult) -> ToolAnswer {
-    match outcome {
-        Ok(mut reply) => {
-            let result = std::mem::take(&mut reply.result);
-            ToolAnswer { outcome: Ok(reply), result }
-        }
-        Err(fault) => ToolAnswer { outcome: Err(fault), result: Map::new() },
+/// What a call came to, before it is put into the words of one answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) outcome: ToolResult,
+    pub(super) result: Map<String, Value>,
+    news: Vec<String>,
+    notes: Vec<String>,
+    /// The session, where the caller must be told which one it was.
+    session: Option<String>,
+}
+
+impl Answer {
+    fn new(outcome: ToolResult, result: Map<String, Value>) -> Self {
+        Self { outcome, result, news: Vec::new(), notes: Vec::new(), session: None }
     }
+
+    pub(super) fn refused(fault: Fault) -> Self {
+        Self::new(Err(fault), Map::new())
+    }
+
+    /// As the caller reads it: news first, what is to be added last.
+    pub(super) fn framed(self) -> ToolAnswer {
+        let footer: Vec<String> = self.notes.into_iter().chain(self.session).collect();
+        ToolAnswer { outcome: self.outcome.map(|reply| framed(&self.news, reply, &footer)), result: self.result }
+    }
+
+    /// As the sequence that made the call reads it.
+    pub(super) fn called(mut self) -> Called {
+        let session = self.result.get("sessionId").and_then(Value::as_str).map(str::to_owned);
+        self.news.append(&mut self.notes);
+        Called { outcome: self.outcome.map(|reply| Reply { result: self.result, ..reply }), session, news: self.news }
+    }
+}
+
+/// `facts` go out whether the call succeeded or not.
+pub(super) fn of_desk(outcome: ToolResult, mut facts: Map<String, Value>) -> Answer {
+    let outcome = outcome.map(|mut reply| {
+        facts.append(&mut reply.result);
+        reply
+    });
+    Answer::new(outcome, facts)
 }
 
 /// `made` is there when a session was made for this call; `take_news` is asked when there is a reply to put them first in.
@@ -29,12 +62,12 @@ pub(super) fn of_page(
     admitted: &Admitted,
     made: Option<String>,
     take_news: impl FnOnce() -> Vec<String>,
-) -> ToolAnswer {
+) -> Answer {
     let mut result = Map::new();
     let described = hub.look(|registry| registry.session(admitted.session).map(|session| describe(session, &mut result)));
     let mut work = match outcome {
         Ok(work) => work,
-        Err(fault) => return ToolAnswer { outcome: Err(fault), result },
+        Err(fault) => return Answer::new(Err(fault), result),
     };
     result.append(&mut work.reply.result);
     if let Some(tab) = work.tab {
@@ -48,22 +81,12 @@ pub(super) fn of_page(
         SessionInfo::Always => true,
         SessionInfo::Never => false,
     };
-    let mut footer: Vec<String> = Vec::new();
-    if let Some(warning) = made.filter(|warning| !warning.is_empty()) {
-        footer.push(warning);
-    }
+    let mut notes: Vec<String> = made.filter(|warning| !warning.is_empty()).into_iter().collect();
     if admitted.ahead > 0 {
         result.insert("queuedBehind".into(), admitted.ahead.into());
-        footer.push(format!(
-            "(Waited behind {} other call{} of this session.)",
-            admitted.ahead,
-            if admitted.ahead == 1 { "" } else { "s" }
-        ));
+        notes.push(format!("(Waited behind {} other call{} of this session.)", admitted.ahead, if admitted.ahead == 1 { "" } else { "s" }));
     }
-    if let Some(described) = described.filter(|_| shown) {
-        footer.push(described);
-    }
-    ToolAnswer { outcome: Ok(framed(&take_news(), work.reply, &footer)), result }
+    Answer { outcome: Ok(work.reply), result, news: take_news(), notes, session: described.filter(|_| shown) }
 }
 
 fn describe(session: &Session, result: &mut Map<String, Value>) -> String {

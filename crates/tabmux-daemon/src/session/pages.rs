@@ -8,7 +8,8 @@ use tabmux_core::{Admitted, Code, Fault, Session, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{PageRef, PageView, Pages};
 
-use super::world::{Turn, World, dialog_fault};
+use super::Turn;
+use super::world::{World, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
@@ -84,15 +85,16 @@ impl Pages for CallPages {
         let current = self.session(|session| session.current_tab)?;
         let tab = match (self.admitted.tab.or(current), self.turn) {
             (Some(tab), Turn::Queue) => tab,
-            (Some(tab), Turn::Beside) => {
+            (Some(tab), Turn::Beside | Turn::Watching) => {
                 // Not after the queue's first call: pages of a former daemon may still have to be found again.
                 self.world.open().await?;
                 tab
             }
             (None, Turn::Queue) => return self.open().await,
+            (None, Turn::Watching) => return Err(nothing_to_watch()),
             (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
         };
-        if self.admitted.tab.is_some() {
+        if self.admitted.tab.is_some() && self.turn != Turn::Watching {
             self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
         }
         let page = self.live_page(tab)?;
@@ -160,6 +162,10 @@ impl Pages for CallPages {
             });
         }
     }
+}
+
+fn nothing_to_watch() -> Fault {
+    Fault::new(Code::TabNotFound, "The session has no page yet.", "Wait again once it has gone somewhere.")
 }
 
 fn no_such_index(index: usize, count: usize) -> Fault {

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::downloads::{self, Told};
 use super::pages::CallPages;
-use super::{Job, Lasting, Work};
+use super::{Job, Lasting, Turn, Work};
 use crate::hub::Hub;
 
 /// How long making a context, or finding one again, may take; it outlives the call that asked for it.
@@ -32,13 +32,6 @@ const MAX_NEWS: usize = 20;
 
 /// A context and the browser it is in.
 type InBrowser = (Arc<dyn Browser>, Arc<dyn Context>);
-
-/// Whether a call holds the session's turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    Queue,
-    Beside,
-}
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -409,8 +402,8 @@ impl World {
 
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
-    pub(super) async fn execute(self: &Arc<Self>, job: Job, turn: Turn) {
-        let Job { admitted, tool, common, args, abort, reply } = job;
+    pub(super) async fn execute(self: &Arc<Self>, job: Job) {
+        let Job { admitted, tool, common, args, turn, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
@@ -436,8 +429,9 @@ impl World {
             Turn::Queue => *locked(&self.running) = None,
             // Its dialog is answered, which only the page knows so far.
             Turn::Beside => pages.remember(),
+            Turn::Watching => {}
         }
-        if outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
+        if turn != Turn::Watching && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
             self.mourn(pages.worked_on().0);
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {

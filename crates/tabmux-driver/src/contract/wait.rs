@@ -56,3 +56,23 @@ pub async fn waiting_ends_with_its_page_and_is_given_up_without_a_trace(browser:
     let (waited, closed) = soon(async { tokio::join!(page.wait_for(&never), page.close()) }).await;
     assert_eq!((waited, closed), (Err(DriverError::PageGone), Ok(())));
 }
+
+pub async fn waiting_ends_when_a_script_holds_or_the_network_is_quiet(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    go(&page, Navigation::To(&format!("{site}/one"))).await;
+    let holds = |script: &str| Awaited { function: Some(script.to_owned()), ..Awaited::default() };
+    assert_eq!(soon(page.wait_for(&Awaited { network_idle: true, ..text("page at") })).await, Ok(()));
+    assert_eq!(soon(page.wait_for(&holds("location.href"))).await, Ok(()), "what holds already needs no waiting");
+    let later = holds("document.cookie");
+    let (waited, ()) = soon(async {
+        tokio::join!(page.wait_for(&later), async {
+            go(&page, Navigation::To(&format!("{site}/two"))).await;
+            run(&page, "document.cookie = \"seen=yes\"").await;
+            run(&page, "document.body.append(\"seen\")").await;
+        })
+    })
+    .await;
+    assert_eq!(waited, Ok(()), "in a later document too");
+    let error = soon(page.wait_for(&holds("throw(\"no milk\")"))).await.expect_err("a script that fails never holds");
+    assert!(matches!(error, DriverError::ScriptFailed(_)), "{error:?}");
+}

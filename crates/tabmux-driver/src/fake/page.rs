@@ -239,6 +239,13 @@ impl FakePage {
             && awaited.url.as_ref().is_none_or(|url| url.matches(&self.url()))
     }
 
+    /// Its network is always idle; a script is asked again whenever the page changes.
+    async fn holds(&self, function: Option<&str>) -> Result<bool> {
+        let Some(function) = function else { return Ok(true) };
+        let value = self.evaluate(function).await?;
+        Ok(!matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != "")
+    }
+
     fn kept(&self, area: StorageArea) -> &Storage {
         match area {
             StorageArea::Local => &self.cookies.storage,
@@ -337,7 +344,7 @@ impl Page for FakePage {
             life.borrow_and_update();
             self.document()?;
             self.not_frozen()?;
-            if self.is_as(awaited) {
+            if self.is_as(awaited) && self.holds(awaited.function.as_deref()).await? {
                 return Ok(());
             }
             // An error means that the sender is gone, and with it the page.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Awaited, UrlPattern};
 
@@ -22,7 +23,7 @@ pub(crate) const TOOL: Tool = Tool {
 };
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct WaitFor {
     /// Visible text
     text: Option<String>,
@@ -32,6 +33,14 @@ struct WaitFor {
     url: Option<String>,
     /// Text or CSS to vanish
     gone: Option<String>,
+    /// No request for 500 ms
+    network_idle: Option<bool>,
+    /// JavaScript, until true
+    function: Option<String>,
+    /// Watch another session of yours
+    #[serde(rename = "in")]
+    #[allow(dead_code, reason = "who decides about calls has read it")]
+    elsewhere: Option<String>,
 }
 
 struct Wait;
@@ -49,27 +58,44 @@ impl PageTool for Wait {
         let text = format!("{} at {}.", told(&awaited), place(&page.url(), &page.title()));
         Ok(Reply::text(text).about(tab, &page))
     }
+
+    fn watches(&self, args: &Arguments) -> Option<String> {
+        args.get("in").and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
 fn awaited(args: WaitFor) -> Result<Awaited, Fault> {
-    let given = [("text", &args.text), ("selector", &args.selector), ("url", &args.url), ("gone", &args.gone)];
+    let given =
+        [("text", &args.text), ("selector", &args.selector), ("url", &args.url), ("gone", &args.gone), ("function", &args.function)];
     for (name, value) in given {
         if value.as_ref().is_some_and(|value| value.trim().is_empty()) {
             return Err(wrong(name, &"".into(), "what to wait for; it is empty"));
         }
     }
-    if given.iter().all(|(_, value)| value.is_none()) {
-        return Err(Fault::new(Code::BadArgument, "wait_for was told nothing to wait for.", "Give text, selector, url or gone."));
+    let network_idle = args.network_idle.unwrap_or_default();
+    if !network_idle && given.iter().all(|(_, value)| value.is_none()) {
+        let hint = "Give text, selector, url, gone, networkIdle or function.";
+        return Err(Fault::new(Code::BadArgument, "wait_for was told nothing to wait for.", hint));
     }
-    Ok(Awaited { text: args.text, selector: args.selector, url: args.url.map(UrlPattern), gone: args.gone })
+    Ok(Awaited {
+        text: args.text,
+        selector: args.selector,
+        url: args.url.map(UrlPattern),
+        gone: args.gone,
+        network_idle,
+        function: args.function,
+    })
 }
 
 fn told(awaited: &Awaited) -> &'static str {
-    match awaited {
-        Awaited { gone: Some(_), text: None, selector: None, url: None } => "It is gone",
-        Awaited { url: Some(_), text: None, selector: None, gone: None } => "The page is",
-        Awaited { gone: None, .. } => "It is there",
-        Awaited { .. } => "All of it holds",
+    let Awaited { text, selector, url, gone, network_idle, function } = awaited;
+    let there = text.is_some() || selector.is_some();
+    match (there, url.is_some(), gone.is_some(), *network_idle || function.is_some()) {
+        (false, false, true, false) => "It is gone",
+        (false, true, false, false) => "The page is",
+        (true, _, false, false) => "It is there",
+        (false, false, false, true) if function.is_none() => "The network is idle",
+        _ => "All of it holds",
     }
 }
 
@@ -90,6 +116,8 @@ mod tests {
             (json!({ "gone": "#spinner" }), "It is gone"),
             (json!({ "url": "*/x?*" }), "The page is"),
             (json!({ "url": "/x", "text": "page", "gone": "Loading" }), "All of it holds"),
+            (json!({ "networkIdle": true }), "The network is idle"),
+            (json!({ "function": "document.title" }), "All of it holds"),
         ] {
             let reply = pages.call("wait_for", args).await.unwrap();
             assert_eq!(text(&reply), format!("{told} at http://a.test/x?title=One — \"One\"."));
@@ -116,7 +144,7 @@ mod tests {
     async fn nothing_to_wait_for_and_a_page_that_goes_away_are_said() {
         let pages = TestPages::new().await;
         let fault = pages.call("wait_for", json!({})).await.unwrap_err();
-        insta::assert_snapshot!(fault, @"[bad_argument] wait_for was told nothing to wait for. Give text, selector, url or gone.");
+        insta::assert_snapshot!(fault, @"[bad_argument] wait_for was told nothing to wait for. Give text, selector, url, gone, networkIdle or function.");
         let fault = pages.call("wait_for", json!({ "text": " " })).await.unwrap_err();
         insta::assert_snapshot!(fault, @r#"[bad_argument] Argument text is "". It must be what to wait for; it is empty."#);
         pages.open().await.unwrap();

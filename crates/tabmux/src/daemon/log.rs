@@ -1,11 +1,13 @@
 //! The daemon's log file: readable by its owner alone, and bounded. A full one is moved aside and one former log is kept.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use tabmux_daemon::settings::Secrets;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, Outcome};
@@ -21,14 +23,24 @@ struct BoundedFile {
     max_bytes: u64,
 }
 
+/// What is written to the log, without secrets. A line comes in one piece.
+#[derive(Debug)]
+struct Discreet<W> {
+    file: W,
+    secrets: Secrets,
+}
+
 /// From here on everything that is traced, and every panic, goes to the log.
-pub(super) fn begin(path: &Path, filter: &str) -> Outcome {
+pub(super) fn begin(path: &Path, filter: &str, secrets: Secrets) -> Outcome {
     let io = |error| Failure::io(&format!("The log {} cannot be written", path.display()), &error);
     let file = BoundedFile::open(path, MAX_BYTES).map_err(io)?;
     let filter =
         EnvFilter::try_new(filter).map_err(|error| Failure::configuration(format!("log = {filter:?}: {error}."), "Use info or debug."))?;
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).log_internal_errors(false).with_writer(Mutex::new(file));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .with_writer(Mutex::new(Discreet { file, secrets }));
     // Only tests begin twice, and then the first log serves.
     subscriber.try_init().ok();
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
@@ -59,6 +71,20 @@ impl Write for BoundedFile {
         let written = self.file.write(text)?;
         self.bytes += written as u64;
         Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl<W: Write> Write for Discreet<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match self.secrets.hide(&String::from_utf8_lossy(line)) {
+            Cow::Borrowed(_) => self.file.write_all(line)?,
+            Cow::Owned(hidden) => self.file.write_all(hidden.as_bytes())?,
+        }
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

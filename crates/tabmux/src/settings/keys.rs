@@ -12,7 +12,7 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 25] = [
+pub(super) const KEYS: [Key; 26] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
     key("session.on_lost", None),
@@ -36,6 +36,7 @@ pub(super) const KEYS: [Key; 25] = [
     key("policy.allow_domains", Some("TABMUX_ALLOW_DOMAINS")),
     key("policy.deny_domains", Some("TABMUX_DENY_DOMAINS")),
     key("attach", Some("TABMUX_ATTACH")),
+    key("secrets", Some("TABMUX_SECRETS")),
     key("log", Some("TABMUX_LOG")),
     // Mounts the MCP conformance fixtures. Tests only, and so without a variable and without a word in the manual.
     key("test.conformance_fixtures", None),

@@ -1,0 +1,232 @@
+//! Secrets the operator registered. An agent names one (`${secret:NAME}`), the page gets its value, and whatever goes out or is
+//! written down has the name in its place. Where they are kept is the operator's file; nothing here writes one.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tabmux_core::{Code, Fault};
+use tabmux_mcp::ToolAnswer;
+use tabmux_tools::{Content, Found};
+
+/// A shorter value would be found in texts that have nothing to do with it, and every one of them would be garbled.
+pub const SHORTEST: usize = 6;
+
+/// Every answer is searched for every secret.
+pub const MOST: usize = 200;
+
+/// See the module's first lines.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<[Secret]>);
+
+struct Secret {
+    name: String,
+    value: String,
+    /// Every way it is written, the longest first.
+    forms: Vec<String>,
+}
+
+impl Secrets {
+    /// Reads `NAME=VALUE` lines as dotenv files have them. What is wrong is said without the value.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut secrets = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, value) =
+                line.strip_prefix("export ").unwrap_or(line).split_once('=').ok_or(format!("line {} is not NAME=VALUE", at + 1))?;
+            secrets.push(Secret::new(name.trim(), unquoted(value.trim())).map_err(|why| format!("line {}: {why}", at + 1))?);
+        }
+        if secrets.len() > MOST {
+            return Err(format!("it has {} secrets, and at most {MOST} can be looked for in every answer", secrets.len()));
+        }
+        // One that is part of another must not spoil it.
+        secrets.sort_by_key(|secret: &Secret| std::cmp::Reverse(secret.value.len()));
+        Ok(Self(secrets.into()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// For a page, and nobody else.
+    pub(crate) fn get(&self, name: &str) -> Result<String, Fault> {
+        let known = self.0.iter().find(|secret| secret.name == name);
+        known.map(|secret| secret.value.clone()).ok_or_else(|| {
+            let names: Vec<_> = self.0.iter().map(|secret| secret.name.as_str()).collect();
+            let known = if names.is_empty() { "none is registered".to_owned() } else { format!("there are {}", names.join(", ")) };
+            let message = format!("No secret is called '{}'; {known}.", tabmux_tools::visible_line(name));
+            Fault::new(Code::BadArgument, message, "The operator registers secrets in the file that the setting `secrets` names.")
+        })
+    }
+
+    /// What a reference in an argument stands for.
+    pub(crate) fn find(&self, _argument: &str, inside: &str) -> Found {
+        inside.strip_prefix("secret:").map(|name| self.get(name).map(Value::from)).transpose()
+    }
+
+    /// The same text with names for values.
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut hidden = Cow::Borrowed(text);
+        for secret in self.0.iter() {
+            for form in secret.forms.iter().filter(|form| text.contains(form.as_str())) {
+                hidden = hidden.replace(form, &format!("<secret {}>", secret.name)).into();
+            }
+        }
+        hidden
+    }
+
+    /// The one place all answers go through.
+    pub(crate) fn hide_in(&self, answer: &mut ToolAnswer) {
+        if self.is_empty() {
+            return;
+        }
+        match &mut answer.outcome {
+            Ok(reply) => {
+                for content in &mut reply.content {
+                    if let Content::Text(text) = content {
+                        self.hide_text(text);
+                    }
+                }
+                reply.result.values_mut().chain(&mut reply.structured).for_each(|value| self.hide_value(value));
+            }
+            Err(fault) => {
+                self.hide_text(&mut fault.message);
+                self.hide_text(&mut fault.hint);
+            }
+        }
+        answer.result.values_mut().for_each(|value| self.hide_value(value));
+    }
+
+    fn hide_text(&self, text: &mut String) {
+        if let Cow::Owned(hidden) = self.hide(text) {
+            *text = hidden;
+        }
+    }
+
+    pub(crate) fn hide_value(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => self.hide_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide_value(item)),
+            Value::Object(members) => {
+                *members = std::mem::take(members)
+                    .into_iter()
+                    .map(|(name, mut value)| {
+                        self.hide_value(&mut value);
+                        (self.hide(&name).into_owned(), value)
+                    })
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Secret {
+    fn new(name: &str, value: &str) -> Result<Self, String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(fits) {
+            return Err("the name has other signs than letters, digits, _ and -".to_owned());
+        }
+        if value.chars().count() < SHORTEST {
+            let why = "ordinary text would be taken for it";
+            return Err(format!("{name} has fewer than {SHORTEST} characters, and {why}"));
+        }
+        let json = |text: &str| Value::from(text).to_string().trim_matches('"').to_owned();
+        // As it is, in JSON, in JSON in JSON, in an address, in a form, in HTML.
+        let once = Value::from(value).to_string();
+        let once = once[1..once.len() - 1].to_owned();
+        let percent = percent_encoded(value);
+        let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let mut forms = vec![
+            value.to_owned(),
+            json(&once),
+            once,
+            percent.replace("%20", "+"),
+            percent.to_lowercase(),
+            percent,
+            html.replace('"', "&quot;"),
+            html,
+        ];
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        Ok(Self { name: name.to_owned(), value: value.to_owned(), forms })
+    }
+}
+
+/// As `encodeURIComponent` writes it.
+fn percent_encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
+    value.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn unquoted(value: &str) -> &str {
+    let within = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    within('"').or_else(|| within('\'')).unwrap_or(value)
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|secret| &secret.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tabmux_tools::Reply;
+
+    fn secrets() -> Secrets {
+        Secrets::parse("# mine\nexport PASSWORD=\"hunter2 & \\more\"\n\nTOKEN='abcdef'\nLONG=abcdefghi\n").unwrap()
+    }
+
+    #[test]
+    fn a_file_of_names_and_values_is_read_and_what_is_wrong_is_said_without_the_value() {
+        assert_eq!(secrets().get("PASSWORD").unwrap(), "hunter2 & \\more");
+        assert_eq!(secrets().get("TOKEN").unwrap(), "abcdef");
+        assert!(secrets().get("NONE").unwrap_err().message.contains("PASSWORD"));
+        for (text, why) in [("PIN=12345", "PIN has fewer than 6"), ("=abcdefg", "the name"), ("abcdefg", "line 1 is not NAME=VALUE")] {
+            let said = Secrets::parse(text).unwrap_err();
+            assert!(said.contains(why) && !said.contains("12345") && !said.contains("abcdefg"), "{said}");
+        }
+        assert!(!format!("{:?}", secrets()).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_is_hidden_however_it_is_written() {
+        let secrets = secrets();
+        for shown in [
+            "hunter2 & \\more",
+            "{\"a\":\"hunter2 & \\\\more\"}",
+            "\"{\\\"a\\\":\\\"hunter2 & \\\\\\\\more\\\"}\"",
+            "?p=hunter2%20%26%20%5Cmore",
+            "p=hunter2+%26+%5Cmore",
+            "<i>hunter2 &amp; \\more</i>",
+        ] {
+            let hidden = secrets.hide(shown);
+            assert!(!hidden.contains("hunter2") && hidden.contains("<secret PASSWORD>"), "{shown}: {hidden}");
+        }
+        assert_eq!(secrets.hide("xabcdefghix abcdef"), "x<secret LONG>x <secret TOKEN>", "the longer one first");
+        assert_eq!(secrets.hide("abcde"), "abcde");
+    }
+
+    #[test]
+    fn every_part_of_an_answer_is_looked_through() {
+        let reply = Reply::text("it is abcdef").with("value", json!({ "abcdef": ["abcdef"] })).structured(json!({ "a": "abcdef" }));
+        let mut answer =
+            ToolAnswer { outcome: Ok(reply), result: [("url".to_owned(), json!("http://a.test/abcdef"))].into_iter().collect() };
+        secrets().hide_in(&mut answer);
+        assert!(!format!("{answer:?}").contains("abcdef"), "{answer:?}");
+        let fault = Fault::new(Code::BadArgument, "abcdef", "abcdef");
+        let mut answer = ToolAnswer { outcome: Err(fault), result: serde_json::Map::new() };
+        secrets().hide_in(&mut answer);
+        assert!(!format!("{answer:?}").contains("abcdef"), "{answer:?}");
+    }
+}
