@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
 use tokio::sync::{mpsc, watch};
 
+use super::act::Reports;
 use super::chooser::OpenChooser;
 use super::console;
 use super::frames::Frames;
@@ -38,6 +39,7 @@ pub(crate) struct PageState {
     progress: watch::Sender<Progress>,
     inner: Mutex<Inner>,
     frames: Mutex<Frames>,
+    reports: Reports,
 }
 
 /// How far the page is. Loader ids are Chromium's names for documents.
@@ -120,7 +122,13 @@ impl PageState {
             events: Some(events),
             unheard: Some(unheard),
         };
-        Self { main_frame: target.to_owned(), progress: watch::Sender::default(), inner: Mutex::new(inner), frames: Mutex::default() }
+        Self {
+            main_frame: target.to_owned(),
+            progress: watch::Sender::default(),
+            inner: Mutex::new(inner),
+            frames: Mutex::default(),
+            reports: Reports::default(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -129,6 +137,10 @@ impl PageState {
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     pub(super) fn url(&self) -> String {
