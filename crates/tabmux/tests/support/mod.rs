@@ -18,7 +18,7 @@ pub use chance::Chance;
 pub use http::Http;
 pub use lab::{Lab, Printed};
 pub use mcp::{Mcp, Reply};
-pub use person::{Gate, Person, Said, Shown};
+pub use person::{Display, Gate, Person, Said, Shown};
 pub use socket::Door;
 pub use wait::until;
 

@@ -127,13 +127,13 @@ impl Drop for Person {
     }
 }
 
-struct Display {
+pub struct Display {
     server: Child,
-    name: String,
+    pub name: String,
 }
 
 impl Display {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut command = Command::new("Xvfb");
         command.args(["-displayfd", "1", "-screen", "0", "1920x1400x24", "-nolisten", "tcp"]);
         let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the package xvfb");
