@@ -277,6 +277,9 @@ async fn things_are_dragged_by_the_browser_and_by_the_page() {
     stage.act(drag("#card", "#basket")).await.expect("it is dropped");
     assert_eq!(stage.run("basket.textContent").await, json!("Got the card"));
     assert_eq!((stage.saw("dragstart", "card").await, stage.saw("drop", "basket").await), (json!([[true, null]]), json!([[true, null]])));
+    let before = stage.run("seen.length").await;
+    assert!(matches!(stage.refused(drag("#card", "#nowhere")).await, DriverError::ElementNotFound { .. }));
+    assert_eq!(stage.run("seen.length").await, before, "nothing was touched for it");
     assert!(matches!(stage.refused(drag("#card", "#wall")).await, DriverError::NotActionable(_)));
     stage.act(drag("#knob", "#goal")).await.expect("it is moved");
     assert_eq!(stage.run("goal.textContent").await, json!("Reached, true"));

@@ -29,6 +29,8 @@ struct Held<'a> {
 
 impl CdpPage {
     pub(super) async fn drag(&self, from: &Selector, to: &Selector, patience: Duration) -> Result<Acted> {
+        // Nothing is pressed that could not be let go where it was meant to.
+        self.aim(goal(to, patience)).await?;
         let token = report::token();
         let grab = self.aim(Order { verb: "grab", selector: Some(from), wanted: json!({ "token": token }), patience }).await?;
         let start = grab.answer.point;
@@ -44,7 +46,7 @@ impl CdpPage {
         ];
         self.send_all(&events).await?;
         let native = self.confirm(&grab.frame, "grabbed", &json!({})).await?.native;
-        let goal = self.aim(Order { verb: "point", selector: Some(to), wanted: json!({ "need": "look" }), patience }).await?;
+        let goal = self.aim(goal(to, patience)).await?;
         held.at = goal.answer.point;
         if native {
             self.carry(goal.answer.point).await?;
@@ -84,6 +86,10 @@ impl Drop for Held<'_> {
         }
         drop(page.connection.send(Some(&page.session), &SetInterceptDrags { enabled: false }));
     }
+}
+
+fn goal(to: &Selector, patience: Duration) -> Order<'_> {
+    Order { verb: "point", selector: Some(to), wanted: json!({ "need": "look" }), patience }
 }
 
 fn dragging(at: Point) -> DispatchMouseEvent {
