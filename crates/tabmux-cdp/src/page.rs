@@ -1,7 +1,9 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
+mod act;
 mod child;
 mod chooser;
+mod closed;
 mod console;
 mod ears;
 mod emulation;
@@ -29,8 +31,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Awaited, Certificates, Dialog, DialogAnswer, DriverError, Emulation, HOUSEKEEPING, Handle, Image, LogEntry, Navigation, Orientation,
-    Page, PageEvent, Request, Result, Shot, StorageArea, StorageItem,
+    Acted, Action, Awaited, Certificates, Dialog, DialogAnswer, DriverError, Emulation, HOUSEKEEPING, Handle, Image, LogEntry, Navigation,
+    Orientation, Page, PageEvent, Request, Result, Selector, Shot, StorageArea, StorageItem,
 };
 use tokio::sync::mpsc;
 
@@ -159,6 +161,7 @@ impl CdpPage {
             connection.send(session, &focus),
             connection.send(session, &network),
         );
+        let heard = connection.send(session, &act::listen());
         let guarded = futures::future::join5(
             connection.send(session, &binding),
             connection.send(session, &script),
@@ -167,7 +170,8 @@ impl CdpPage {
             connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
-        let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
+        let ((enabled, ..), _, (_, script, ..), heard, shown) = futures::join!(enabled, enabled_too, guarded, heard, shown);
+        heard?;
         enabled?;
         script?;
         shown
@@ -316,7 +320,12 @@ impl Page for CdpPage {
         self.state.dialog().map(|open| open.dialog)
     }
 
-    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()> {
+    async fn act(&self, action: &Action) -> Result<Acted> {
+        self.state.usable()?;
+        self.perform(action).await
+    }
+
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
         self.state.usable()?;
         self.give(files, selector).await
     }

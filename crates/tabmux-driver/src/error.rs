@@ -22,10 +22,24 @@ pub enum DriverError {
     DialogOpen { kind: String, text: String },
     #[error("No dialog is open.")]
     NoDialog,
-    #[error("No element matches {0:?}.")]
-    ElementNotFound(String),
-    #[error("The element that matches {0:?} cannot be seen.")]
-    ElementHidden(String),
+    /// Nothing matches; what may have been meant, as `e12 button "Save"`.
+    #[error("No element matches {selector:?}.{}", like(near))]
+    ElementNotFound { selector: String, near: Vec<String> },
+    #[error("{0} is not on the page any more.")]
+    StaleRef(String),
+    /// The element is there but not ready: covered, hidden, disabled, moving, or not keeping its value.
+    #[error("{0}")]
+    NotActionable(String),
+    /// A list whose choices the browser draws outside of the page.
+    #[error("{0}")]
+    NativeList(String),
+    #[error("No field has the focus.")]
+    NothingFocused,
+    /// Something was done, and nobody can say whether it arrived.
+    #[error("{0}")]
+    Unconfirmed(String),
+    #[error("{0:?} is no key.")]
+    BadKey(String),
     /// A site whose certificate cannot be verified.
     #[error("{0}")]
     CertificateRefused(String),
@@ -33,8 +47,8 @@ pub enum DriverError {
     CookieRefused(String),
     #[error("The page's storage cannot be used: {0}.")]
     StorageRefused(String),
-    #[error("{0:?} is no CSS selector.")]
-    BadSelector(String),
+    #[error("{selector:?} is no selector: {why}.")]
+    BadSelector { selector: String, why: String },
     #[error("No file chooser is open.")]
     NoChooser,
     #[error("{0}")]
@@ -71,10 +85,13 @@ impl From<DriverError> for Fault {
             DriverError::ScriptFailed(_) => (Code::BadArgument, "Correct the script, then evaluate again."),
             DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
-            DriverError::ElementNotFound(_) => (Code::ElementNotFound, "Look at the page again, then give another selector."),
-            DriverError::ElementHidden(_) => {
-                (Code::ElementNotActionable, "Look at the page again; it may have to be opened or scrolled first.")
-            }
+            DriverError::ElementNotFound { .. } => (Code::ElementNotFound, "Look at the page again, then give another selector."),
+            DriverError::StaleRef(_) => (Code::StaleRef, "Take a snapshot to see what is there now."),
+            DriverError::NotActionable(_) => (Code::ElementNotActionable, "Look at the page, put that right, then try again."),
+            DriverError::NativeList(_) => (Code::ElementNotActionable, "Choose with select_option."),
+            DriverError::NothingFocused => (Code::ElementNotActionable, "Give selector, or click a field first."),
+            DriverError::Unconfirmed(_) => (Code::OutcomeUnknown, "Look at the page before you do it again."),
+            DriverError::BadKey(_) => (Code::BadArgument, "Write it as \"Enter\", \"a\" or \"Control+Shift+ArrowLeft\"."),
             DriverError::CertificateRefused(_) => {
                 (Code::NavigationFailed, "If you trust the site, start your client as `tabmux mcp --ignore-https-errors`.")
             }
@@ -82,8 +99,8 @@ impl From<DriverError> for Fault {
             DriverError::StorageRefused(_) => {
                 (Code::BadArgument, "Only http and https pages have one, of 5 MB: navigate to one, or set less.")
             }
-            DriverError::BadSelector(_) => {
-                (Code::BadArgument, "Write it as for document.querySelector, for example \"#id\" or \"button.primary\".")
+            DriverError::BadSelector { .. } => {
+                (Code::BadArgument, "Give a ref such as e12, CSS, XPath (//…), ~accessibility-id, text=… or role=button[name=\"…\"].")
             }
             DriverError::NoChooser => (Code::BadArgument, "Click what opens it first, or give the selector of a file input."),
             DriverError::FilesRefused(_) => (Code::BadArgument, "Give one file, or another input."),
@@ -95,6 +112,10 @@ impl From<DriverError> for Fault {
         };
         Self::new(code, sentence(error.to_string()), hint)
     }
+}
+
+fn like(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!(" Nearest: {}.", near.join(", ")) }
 }
 
 /// A page's or a browser's own words often end without a stop; the hint follows them.

@@ -5,6 +5,8 @@
 //! Addresses: `http`, `https`, `data` and `about:blank`. Hosts `fail.test` and `unreachable.test` cannot be
 //! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
 //!
+//! Every page has the few elements of `form.rs`, which can be acted upon.
+//!
 //! `evaluate` understands one expression:
 //!
 //! | script | value |
@@ -30,6 +32,7 @@
 //! | `"x".repeat(N)` | a big string |
 
 mod cookies;
+mod form;
 mod history;
 mod page;
 mod script;

@@ -1,6 +1,7 @@
 //! What a browser can be asked: the traits every driver implements, and a fake browser that implements them
 //! without one. Sessions, clients and MCP are deliberately absent: a driver knows contexts and pages.
 
+mod act;
 pub mod contract;
 mod cookie;
 mod domains;
@@ -8,9 +9,11 @@ mod download;
 mod emulation;
 mod error;
 pub mod fake;
+mod keys;
 mod log;
 mod script;
 mod see;
+mod selector;
 mod storage;
 mod traffic;
 mod wait;
@@ -24,14 +27,17 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
+pub use act::{Acted, Action, Bring, Button, Click, MAX_TYPED, Modifiers, PATIENCE, Verb};
 pub use cookie::Cookie;
 pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
 pub use error::DriverError;
+pub use keys::{Chord, Key};
 pub use log::PageLog;
 pub use script::SCRIPT;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
+pub use selector::{By, Selector, Words};
 pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
@@ -225,8 +231,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// The dialog that is open now.
     fn dialog(&self) -> Option<Dialog>;
 
+    /// Does to the page what a person would; comes back once the page confirmed that it arrived.
+    async fn act(&self, action: &Action) -> Result<Acted>;
+
     /// Gives files to the input that matches the selector, or to the file chooser that is open.
-    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()>;
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()>;
 
     /// A picture of the page, also when nobody looks at it.
     async fn screenshot(&self, shot: &Shot) -> Result<Image>;

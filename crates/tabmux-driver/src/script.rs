@@ -9,6 +9,18 @@ pub const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\nif (globalThis.tabmux) return;\n",
     include_str!("script/refs.js"),
     include_str!("script/text.js"),
+    include_str!("script/called.js"),
+    include_str!("script/closed.js"),
+    // Acting has words of its own.
+    "{\n",
+    include_str!("script/locate.js"),
+    include_str!("script/aim.js"),
+    include_str!("script/arm.js"),
+    include_str!("script/fill.js"),
+    include_str!("script/choose.js"),
+    include_str!("script/keys.js"),
+    include_str!("script/drag.js"),
+    "}\n",
     include_str!("script/door.js"),
     "})()",
 );

@@ -1,5 +1,7 @@
 //! What can be seen of a page as a picture or on paper.
 
+use crate::Selector;
+
 /// A picture that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shot {
@@ -14,8 +16,8 @@ pub enum Area {
     Viewport,
     /// The whole document, however long.
     FullPage,
-    /// The first element that matches a CSS selector.
-    Element(String),
+    /// The first element that matches and can be seen.
+    Element(Selector),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //!
 //! A call: `named` finds the tool, `common` takes out what every call may say, the tool reads the rest.
 
+mod act;
 mod address;
 mod arguments;
 mod costs;

@@ -5,9 +5,9 @@ use tabmux_core::{Code, Fault};
 
 use crate::arguments::nearest;
 use crate::tools::{
-    close_all_sessions, close_page, close_session, console, cookies, downloads, emulate, evaluate, execute_sequence, handle_dialog,
-    list_pages, list_sessions, navigate, network, new_page, pdf, read_text, screenshot, select_page, set_current_session, start_browser,
-    storage, upload_file, wait_for,
+    click_element, close_all_sessions, close_page, close_session, console, cookies, downloads, drag, emulate, evaluate, execute_sequence,
+    handle_dialog, hover, list_pages, list_sessions, navigate, network, new_page, pdf, press_key, read_text, screenshot, scroll,
+    select_option, select_page, set_current_session, set_value, start_browser, storage, tap_element, type_text, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -28,6 +28,15 @@ pub static TABLE: &[Tool] = &[
     screenshot::TOOL,
     console::TOOL,
     network::TOOL,
+    click_element::TOOL,
+    set_value::TOOL,
+    select_option::TOOL,
+    type_text::TOOL,
+    press_key::TOOL,
+    scroll::TOOL,
+    tap_element::TOOL,
+    hover::TOOL,
+    drag::TOOL,
     evaluate::TOOL,
     wait_for::TOOL,
     handle_dialog::TOOL,

@@ -236,26 +236,27 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Click an element (not in this version yet)
+    /// Click an element
     Click {
+        /// A ref (e12), CSS, XPath, ~accessibility-id, text=… or role=…
         selector: String,
         #[command(flatten)]
         at: At,
     },
-    /// Put a value into a field (not in this version yet)
+    /// Put a value into a field
     Fill {
         selector: String,
         text: String,
         #[command(flatten)]
         at: At,
     },
-    /// Type where the focus is (not in this version yet)
+    /// Type where the focus is
     Type {
         text: String,
         #[command(flatten)]
         at: At,
     },
-    /// Press a key (not in this version yet)
+    /// Press a key
     Press {
         key: String,
         #[command(flatten)]
@@ -276,7 +277,7 @@ pub(crate) enum Short {
         #[arg(long, conflicts_with = "selector")]
         full_page: bool,
         /// Only the first element that matches
-        #[arg(long, value_name = "CSS")]
+        #[arg(long, value_name = "SELECTOR")]
         selector: Option<String>,
         #[command(flatten)]
         at: At,

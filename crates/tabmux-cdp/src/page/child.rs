@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{PageState, attach_frames, own_world};
+use super::{PageState, act, attach_frames, own_world};
 use crate::CdpError;
 use crate::connection::{Connection, Listener, WeakConnection};
 use crate::event::read;
@@ -28,6 +28,7 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, params: 
     // Whether they arrive shows in the events; a frame that goes at once answers none.
     drop(connection.send(Some(&session), &page::Enable::default()));
     drop(connection.send(Some(&session), &runtime::Enable::default()));
+    drop(connection.send(Some(&session), &act::listen()));
     drop(connection.send(Some(&session), &own_world()));
     drop(connection.send(Some(&session), &attach_frames()));
 }
@@ -38,6 +39,8 @@ impl Listener for Child {
             if let Some(connection) = self.connection.upgrade() {
                 attached(&connection, &self.state, params);
             }
+        } else if method == runtime::BindingCalled::METHOD {
+            self.state.reports().called(params);
         } else {
             self.state.frames().hear(&self.session, method, params);
         }

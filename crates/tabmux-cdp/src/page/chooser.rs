@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
-use tabmux_driver::{Chooser, DriverError, Result};
+use tabmux_driver::{Chooser, DriverError, Result, Selector};
 
 use super::CdpPage;
+use super::script::failed;
 use crate::CdpError;
 use crate::protocol::dom::SetFileInputFiles;
 use crate::protocol::page::FileChooserOpened;
-use crate::protocol::runtime::{Evaluate, ReleaseObject};
+use crate::protocol::runtime::{CallFunctionOn, ReleaseObject};
 
 /// An input that waits for files.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl OpenChooser {
 }
 
 impl CdpPage {
-    pub(super) async fn give(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()> {
+    pub(super) async fn give(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
         let names = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         match selector {
             Some(selector) => self.give_input(names, selector).await,
@@ -36,39 +36,32 @@ impl CdpPage {
                 if open.chooser == Chooser::One && files.len() > 1 {
                     return Err(DriverError::FilesRefused("The file chooser takes one file.".into()));
                 }
-                self.set_files(SetFileInputFiles { files: names, backend_node_id: Some(open.node), ..SetFileInputFiles::default() })
-                    .await?;
+                let command = SetFileInputFiles { files: names, backend_node_id: Some(open.node), ..SetFileInputFiles::default() };
+                self.set_files(&self.session, command).await?;
                 self.state.chooser_answered();
                 Ok(())
             }
         }
     }
 
-    async fn give_input(&self, files: Vec<String>, selector: &str) -> Result<()> {
-        let quoted = Value::from(selector);
-        let script = format!(
-            "(() => {{ const found = document.querySelector({quoted}); \
-             if (found && found.type === 'file' && !found.multiple && {} > 1) throw new Error('It takes one file.'); return found; }})()",
-            files.len()
-        );
-        let reply = self.call(&Evaluate { expression: script, ..Evaluate::default() }).await?;
-        if let Some(thrown) = reply.exception_details {
-            let text = super::console::thrown(&thrown);
-            let one = text.contains("It takes one file.");
-            return Err(if one {
-                DriverError::FilesRefused("The input takes one file.".into())
-            } else {
-                DriverError::ElementNotFound(selector.to_owned())
-            });
-        }
-        let Some(object_id) = reply.result.object_id else { return Err(DriverError::ElementNotFound(selector.to_owned())) };
-        let given = self.set_files(SetFileInputFiles { files, object_id: Some(object_id.clone()), ..SetFileInputFiles::default() }).await;
-        drop(self.connection.send(Some(&self.session), &ReleaseObject { object_id }));
+    async fn give_input(&self, files: Vec<String>, selector: &Selector) -> Result<()> {
+        let frame = self.input_frame(selector, files.len()).await?;
+        let world = self.state.frames().world(&frame).ok_or(DriverError::Navigated)?;
+        let held = CallFunctionOn {
+            function_declaration: "function () { return tabmux.field(); }".into(),
+            execution_context_id: Some(world.context),
+            ..CallFunctionOn::default()
+        };
+        let held = self.call_in(&world.session, &held).await.map_err(|error| failed(error.into()))?;
+        let object_id = held.result.object_id.ok_or(DriverError::Navigated)?;
+        let command = SetFileInputFiles { files, object_id: Some(object_id.clone()), ..SetFileInputFiles::default() };
+        let given = self.set_files(&world.session, command).await;
+        drop(self.connection.send(Some(&world.session), &ReleaseObject { object_id }));
         given
     }
 
-    async fn set_files(&self, command: SetFileInputFiles) -> Result<()> {
-        match self.call(&command).await {
+    async fn set_files(&self, session: &str, command: SetFileInputFiles) -> Result<()> {
+        match self.call_in(session, &command).await {
             Ok(_) => Ok(()),
             Err(CdpError::Refused { message, .. }) => {
                 Err(DriverError::FilesRefused(format!("The page does not take files there: {message}.")))

@@ -12,6 +12,7 @@ use crate::connection::{Listener, WeakConnection};
 use crate::event::read;
 use crate::protocol::emulation::{SetLocaleOverride, SetTimezoneOverride};
 use crate::protocol::fetch::{AuthChallengeResponse, AuthRequired, ContinueRequest, ContinueWithAuth, RequestPaused};
+use crate::protocol::input::DragIntercepted;
 use crate::protocol::target::AttachedToTarget;
 use crate::protocol::{Command, Event, page, runtime};
 use crate::world::World;
@@ -99,6 +100,9 @@ impl Ears {
     }
 
     fn called(&self, params: &RawValue) {
+        if self.state.reports().called(params) {
+            return;
+        }
         let Some(called) = read::<runtime::BindingCalled>(params) else { return };
         let clipboard = &self.world.clipboard;
         if called.name != clipboard.name() {
@@ -126,6 +130,7 @@ impl Listener for Ears {
                 self.state.hear(method, params);
                 self.tell_others();
             }
+            DragIntercepted::METHOD => self.state.reports().drag_began(params),
             AttachedToTarget::METHOD => {
                 if let Some(connection) = self.connection.upgrade() {
                     child::attached(&connection, &self.state, params);

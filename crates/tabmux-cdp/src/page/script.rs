@@ -35,7 +35,6 @@ impl CdpPage {
     }
 
     /// The frame whose ref this is.
-    #[allow(dead_code, reason = "for those who act on refs")]
     pub(super) fn frame_of_ref(&self, number: u32) -> String {
         self.state.frames().frame_of(number).unwrap_or_else(|| self.handle.0.clone())
     }

@@ -14,7 +14,7 @@ const MAX_DRAWN: f64 = 16_384.0;
 const LEAST_SCALE: f64 = 0.5;
 
 /// Where the area is in the document, in CSS pixels, and how many dots of the screen make one of them.
-const PLACE: &str = "(area, selector) => {
+const PLACE: &str = "(area) => {
   const screen = { ratio: devicePixelRatio };
   if (area === 'view') {
     const { pageLeft, pageTop, width, height } = visualViewport;
@@ -24,17 +24,11 @@ const PLACE: &str = "(area, selector) => {
     const { scrollWidth, scrollHeight } = document.scrollingElement ?? document.documentElement;
     return { ...screen, x: 0, y: 0, width: scrollWidth, height: scrollHeight };
   }
-  let found;
-  try { found = document.querySelector(selector); } catch { return 'bad'; }
-  if (!found) return 'none';
-  found.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
-  const { x, y, width, height } = found.getBoundingClientRect();
-  if (width <= 0 || height <= 0) return 'hidden';
-  return { ...screen, x: x + scrollX, y: y + scrollY, width, height };
+  return null;
 }";
 
-#[derive(Deserialize)]
-struct Place {
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Place {
     ratio: f64,
     x: f64,
     y: f64,
@@ -83,18 +77,13 @@ impl CdpPage {
     }
 
     async fn place(&self, area: &Area) -> Result<Place> {
-        let (area, selector) = match area {
-            Area::Viewport => ("view", ""),
-            Area::FullPage => ("page", ""),
-            Area::Element(selector) => ("element", selector.as_str()),
+        let area = match area {
+            Area::Viewport => "view",
+            Area::FullPage => "page",
+            Area::Element(selector) => return self.box_of(selector).await,
         };
-        let found = self.run(&format!("({PLACE})({}, {})", Value::from(area), Value::from(selector))).await?;
-        match found.as_str() {
-            Some("bad") => Err(DriverError::BadSelector(selector.to_owned())),
-            Some("hidden") => Err(DriverError::ElementHidden(selector.to_owned())),
-            Some(_) => Err(DriverError::ElementNotFound(selector.to_owned())),
-            None => serde_json::from_value(found).map_err(|_| DriverError::Unsupported("This page cannot be pictured.".into())),
-        }
+        let found = self.run(&format!("({PLACE})({})", Value::from(area))).await?;
+        serde_json::from_value(found).map_err(|_| unseen())
     }
 
     pub(super) async fn print(&self, orientation: Orientation) -> Result<String> {
@@ -102,6 +91,10 @@ impl CdpPage {
             PrintToPDF { landscape: Some(orientation == Orientation::Landscape), print_background: Some(true), ..PrintToPDF::default() };
         Ok(self.call(&print).await?.data)
     }
+}
+
+pub(super) fn unseen() -> DriverError {
+    DriverError::Unsupported("This page cannot be pictured.".into())
 }
 
 /// As large as the screen draws it, where that fits; else smaller; and where it could not be read then, only its beginning.

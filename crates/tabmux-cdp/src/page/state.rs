@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
 use tokio::sync::{mpsc, watch};
 
+use super::act::Reports;
 use super::chooser::OpenChooser;
 use super::console;
 use super::frames::Frames;
@@ -39,6 +40,7 @@ pub(crate) struct PageState {
     traffic_changed: watch::Sender<()>,
     inner: Mutex<Inner>,
     frames: Mutex<Frames>,
+    reports: Reports,
 }
 
 /// How far the page is. Loader ids are Chromium's names for documents.
@@ -127,6 +129,7 @@ impl PageState {
             traffic_changed: watch::Sender::default(),
             inner: Mutex::new(inner),
             frames: Mutex::default(),
+            reports: Reports::default(),
         }
     }
 
@@ -136,6 +139,10 @@ impl PageState {
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     pub(super) fn url(&self) -> String {

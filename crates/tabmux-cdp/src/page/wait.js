@@ -8,23 +8,17 @@ function (wanted, key) {
   const plain = (text) => text.replace(/\s+/g, " ").trim().toLowerCase();
   const page = () => document.body ?? document.documentElement;
   const shows = (text) => plain(page()?.innerText ?? page()?.textContent ?? "").includes(plain(text));
-  const visible = (element) => element.checkVisibility({ visibilityProperty: true });
-  const has = (selector) => [...document.querySelectorAll(selector)].some(visible);
-  const isSelector = (text) => {
-    try {
-      return document.createDocumentFragment().querySelector(text) === null;
-    } catch {
-      return false;
-    }
-  };
+  // What is no selector names nothing.
+  const has = (selector) => tabmux.sees(selector) === true;
   // Before the document is there, everything is gone from it.
-  const isGone = (what) => document.readyState !== "loading" && !shows(what) && !(isSelector(what) && has(what));
+  const isGone = () => document.readyState !== "loading" && !shows(wanted.gone) && !(wanted.goneSelector && has(wanted.goneSelector));
   const holds = () =>
     (wanted.selector === undefined || has(wanted.selector)) &&
     (wanted.text === undefined || shows(wanted.text)) &&
-    (wanted.gone === undefined || isGone(wanted.gone));
+    (wanted.gone === undefined || isGone());
 
-  if (wanted.selector !== undefined && !isSelector(wanted.selector)) return "bad selector";
+  const wrong = wanted.selector === undefined ? false : tabmux.sees(wanted.selector);
+  if (typeof wrong === "string") return wrong;
   return new Promise((resolve) => {
     let timer;
     let pause = 0;

@@ -1,10 +1,11 @@
 //! Waits until the page is as somebody wants it. The page itself says when (`wait.js`); a page that goes elsewhere is
 //! asked again in its next document.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use tabmux_driver::{Awaited, DriverError, Result};
+use tabmux_driver::{Awaited, DriverError, Result, SCRIPT, Selector};
 use tokio::sync::watch;
 
 use super::CdpPage;
@@ -79,13 +80,22 @@ impl CdpPage {
             Err(_) => return Ok(Look::NoDocument),
         };
         let lookout = Lookout::new(self, world.clone());
-        let wanted = json!({ "text": awaited.text, "selector": awaited.selector, "gone": awaited.gone });
+        let selector = awaited.selector.as_deref().map(Selector::parse).transpose()?;
+        // What is no selector is a text only.
+        let gone = awaited.gone.as_deref().and_then(|what| Selector::parse(what).ok());
+        let (selector, gone) = (selector.map(|selector| selector.for_script()), gone.map(|gone| gone.for_script()));
+        let wanted = json!({ "text": awaited.text, "selector": selector, "gone": awaited.gone, "goneSelector": gone });
         let wanted = wanted.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         let wanted: serde_json::Map<String, Value> = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let seen = self.call_in_world(&world, WAIT, &[wanted.into(), lookout.key.into()]).await;
+        let function: Cow<'_, str> =
+            if world.ready { WAIT.into() } else { format!("function (...call) {{ {SCRIPT}; return ({WAIT})(...call); }}").into() };
+        let seen = self.call_in_world(&world, &function, &[wanted.into(), lookout.key.into()]).await;
         match seen {
             Ok(Value::String(seen)) if seen == "seen" => Ok(Look::Seen),
-            Ok(_) => Err(DriverError::BadSelector(awaited.selector.clone().unwrap_or_default())),
+            Ok(why) => {
+                let (selector, why) = (awaited.selector.clone().unwrap_or_default(), why.as_str().unwrap_or_default().to_owned());
+                Err(DriverError::BadSelector { selector, why: why.trim_end_matches('.').to_owned() })
+            }
             Err(Failure::NoDocument | Failure::Cut) => {
                 self.state.frames().forget(&self.handle.0, &world);
                 Ok(Look::NoDocument)

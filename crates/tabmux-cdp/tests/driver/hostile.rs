@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tabmux_driver::{Area, Awaited, Browser, ContextSpec, Cookie, DialogAnswer, ImageFormat, Navigation, Shot, StorageArea, UrlPattern};
+use tabmux_driver::{
+    Action, Area, Awaited, Browser, ContextSpec, Cookie, DialogAnswer, ImageFormat, Navigation, Selector, Shot, StorageArea, UrlPattern,
+    Verb,
+};
 
 use crate::support;
 
@@ -34,12 +37,18 @@ async fn no_word_of_an_agent_becomes_a_command() {
             ..Awaited::default()
         };
         let cookie = Cookie { name: word.clone(), value: word.clone(), domain: word.clone(), path: word.clone(), ..Cookie::default() };
-        let shot = Shot { area: Area::Element(word.clone()), format: ImageFormat::Png, max_side: None };
+        let selector = Selector::parse(&word).expect("it reads as CSS");
+        let shot = Shot { area: Area::Element(selector.clone()), format: ImageFormat::Png, max_side: None };
+        let act = |verb| Action { verb, patience: Duration::ZERO };
+        let set = act(Verb::SetValue { selector: selector.clone(), value: word.clone() });
+        let typed = act(Verb::Type { selector: Some(selector), text: word.clone() });
         let item = [(word.clone(), Some(word.clone()))];
         // What comes of each is of no matter here.
         let _ = tokio::time::timeout(soon, page.evaluate(&word)).await;
         let _ = tokio::time::timeout(soon, page.wait_for(&awaited)).await;
         let _ = tokio::time::timeout(soon, page.screenshot(&shot)).await;
+        let _ = tokio::time::timeout(soon, page.act(&set)).await;
+        let _ = tokio::time::timeout(soon, page.act(&typed)).await;
         let _ = tokio::time::timeout(soon, page.set_storage(StorageArea::Local, &item)).await;
         let _ = tokio::time::timeout(soon, context.set_cookies(&[cookie])).await;
         let _ = tokio::time::timeout(soon, page.answer_dialog(DialogAnswer::Accept { prompt: Some(word.clone()) })).await;

@@ -1,10 +1,13 @@
 //! The driver on real Chromium: the contract every driver keeps, and what only a real browser does.
 
+mod act;
 mod attach;
 mod chromium;
 mod contract;
 #[path = "../keeper/display.rs"]
 mod display;
+mod field;
+mod fixtures;
 mod given_up;
 mod hostile;
 mod memory;

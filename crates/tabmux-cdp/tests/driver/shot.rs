@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tabmux_cdp::CdpBrowser;
-use tabmux_driver::{Area, Browser, ContextSpec, DriverError, Image, ImageFormat, Navigation, Page, Shot};
+use tabmux_driver::{Area, Browser, ContextSpec, DriverError, Image, ImageFormat, Navigation, Page, Selector, Shot};
 
 use crate::display::Display;
 use crate::support;
@@ -80,15 +80,17 @@ async fn an_element_is_pictured_where_it_is_even_in_a_box_that_scrolls() {
     let page = pages(&browser, 1).await.remove(0);
     soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("it goes there");
     for (selector, expected) in [("#far", json!([[0, 0, 255], 60, 30])), ("#deep", json!([[0, 255, 0], 50, 40]))] {
-        let image = soon(page.screenshot(&png(Area::Element(selector.into()), None))).await.expect("it is pictured");
+        let image =
+            soon(page.screenshot(&png(Area::Element(Selector::parse(selector).expect("a selector")), None))).await.expect("it is pictured");
         assert_eq!(looked_at(&page, &image).await, expected, "{selector}");
         assert_eq!(json!([image.width, image.height]), json!([expected[1], expected[2]]));
     }
-    let refused =
-        async |selector: &str| soon(page.screenshot(&png(Area::Element(selector.into()), None))).await.expect_err("nothing to see");
-    assert_eq!(refused("#gone").await, DriverError::ElementHidden("#gone".into()));
-    assert_eq!(refused("#none").await, DriverError::ElementNotFound("#none".into()));
-    assert_eq!(refused("##").await, DriverError::BadSelector("##".into()));
+    let refused = async |selector: &str| {
+        soon(page.screenshot(&png(Area::Element(Selector::parse(selector).expect("a selector")), None))).await.expect_err("nothing to see")
+    };
+    assert!(matches!(refused("#gone").await, DriverError::NotActionable(_)));
+    assert_eq!(refused("#none").await, DriverError::ElementNotFound { selector: "#none".into(), near: Vec::new() });
+    assert!(matches!(refused("##").await, DriverError::BadSelector { .. }));
 }
 
 /// A long page is whole as long as it can be read, and then its beginning.

@@ -68,8 +68,12 @@ async fn waiting_ends_with_the_very_change_that_makes_it_so() {
 #[tokio::test]
 async fn what_is_no_selector_is_said_and_a_text_may_look_like_none() {
     let browser = support::chromium().await;
-    let page = page_at(&browser, "<p>50 % [off]").await;
-    assert_eq!(soon(page.wait_for(&selector("p[["))).await, Err(DriverError::BadSelector("p[[".into())));
+    let page = page_at(&browser, "<p>50 % [off]<button>Go on</button>").await;
+    for there in ["text=\"Go on\"", "role=button[name=go]", "//button", "~Go on"] {
+        assert_eq!(soon(page.wait_for(&selector(there))).await, Ok(()), "{there}");
+    }
+    assert_eq!(soon(page.wait_for(&gone("role=link"))).await, Ok(()));
+    assert!(matches!(soon(page.wait_for(&selector("p[["))).await, Err(DriverError::BadSelector { .. })));
     assert_eq!(soon(page.wait_for(&gone("p[["))).await, Ok(()), "as a text it is not there");
     assert_eq!(soon(page.wait_for(&text("50 % [off]"))).await, Ok(()));
 }

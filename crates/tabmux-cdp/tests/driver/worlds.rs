@@ -11,7 +11,7 @@ use tabmux_cdp::find::Want;
 use tabmux_cdp::protocol::input::DispatchKeyEvent;
 use tabmux_driver::{
     Browser, Chooser, Context, ContextSpec, Credentials, Download, DownloadState, DriverError, Emulation, Geolocation, Isolation,
-    Navigation, Page, PageEvent, Permission, Proxy,
+    Navigation, Page, PageEvent, Permission, Proxy, Selector,
 };
 
 use crate::support;
@@ -256,10 +256,10 @@ async fn a_file_chooser_opens_no_window_and_takes_files() {
     assert_eq!(soon(events.recv()).await, Some(PageEvent::ChooserOpened(Chooser::Many)));
     soon(page.navigate(Navigation::Reload)).await.expect("it reloads");
     assert_eq!(soon(page.upload(&files, None)).await, Err(DriverError::NoChooser), "it went with its document");
-    soon(page.upload(&files, Some("#many"))).await.expect("an input takes files");
+    soon(page.upload(&files, Some(&Selector::parse("#many").expect("a selector")))).await.expect("an input takes files");
     assert_eq!(run(&page, "[...document.querySelector('#many').files].map((file) => file.name)").await, json!(["a.txt", "b.txt"]));
     for (selector, files) in [("#text", &files[..1]), ("#one", &files[..])] {
-        let refused = soon(page.upload(files, Some(selector))).await;
+        let refused = soon(page.upload(files, Some(&Selector::parse(selector).expect("a selector")))).await;
         assert!(matches!(refused, Err(DriverError::FilesRefused(_))), "{selector}: {refused:?}");
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::cookies::CookieJar;
+use super::form::{Effect, Form};
 use super::history::History;
 use super::script::Script;
 use super::storage::Storage;
@@ -16,8 +17,8 @@ use super::visit::{self, Visit};
 use super::world::FakeWorld;
 use super::{FakeContext, locked};
 use crate::{
-    Area, Awaited, Chooser, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation, Orientation, Page,
-    PageEvent, PageLog, PageRecord, Request, Result, Shot, StorageArea, StorageItem, Traffic,
+    Acted, Action, Area, Awaited, Chooser, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation,
+    Orientation, Page, PageEvent, PageLog, PageRecord, Request, Result, Selector, Shot, StorageArea, StorageItem, Traffic,
 };
 
 /// One white dot, as PNG and as JPEG: a fake page has nothing to see.
@@ -58,6 +59,7 @@ struct State {
     count: u64,
     /// What scripts added to the document.
     added: String,
+    form: Form,
     log: PageLog,
     traffic: Traffic,
     dialog: Option<OpenDialog>,
@@ -88,6 +90,7 @@ impl FakePage {
             documents: 0,
             count: 0,
             added: String::new(),
+            form: Form::default(),
             log: PageLog::default(),
             traffic: Traffic::default(),
             dialog: None,
@@ -230,10 +233,9 @@ impl FakePage {
         format!("The fake page at {}. {}", self.url(), locked(&self.state).added).trim_end().to_owned()
     }
 
-    /// A fake page has a text and an address, and no elements.
     fn is_as(&self, awaited: &Awaited) -> bool {
         let shows = |text: &String| self.shown().to_lowercase().contains(&text.to_lowercase());
-        awaited.selector.is_none()
+        awaited.selector.as_ref().is_none_or(|selector| Selector::parse(selector).is_ok_and(|selector| self.has(&selector)))
             && awaited.text.as_ref().is_none_or(shows)
             && awaited.gone.as_ref().is_none_or(|text| !shows(text))
             && awaited.url.as_ref().is_none_or(|url| url.matches(&self.url()))
@@ -244,6 +246,11 @@ impl FakePage {
         let Some(function) = function else { return Ok(true) };
         let value = self.evaluate(function).await?;
         Ok(!matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != "")
+    }
+
+    fn has(&self, selector: &Selector) -> bool {
+        let state = locked(&self.state);
+        state.form.shows(state.documents, selector).unwrap_or_default()
     }
 
     fn kept(&self, area: StorageArea) -> &Storage {
@@ -312,6 +319,7 @@ impl Page for FakePage {
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
         state.added.clear();
+        state.form = Form::default();
         state.chooser = None;
         state.documents += 1;
         let key = state.documents.to_string();
@@ -379,11 +387,39 @@ impl Page for FakePage {
         locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
     }
 
-    async fn upload(&self, files: &[PathBuf], selector: Option<&str>) -> Result<()> {
+    async fn act(&self, action: &Action) -> Result<Acted> {
+        self.document()?;
+        self.not_frozen()?;
+        let (acted, effect) = {
+            let mut state = locked(&self.state);
+            let document = state.documents;
+            state.form.act(document, &action.verb)?
+        };
+        match effect {
+            Effect::Nothing => {}
+            Effect::Say(text) => {
+                let mut state = locked(&self.state);
+                let blank = if state.added.is_empty() { "" } else { " " };
+                state.added.push_str(&format!("{blank}{text}"));
+                self.life.send_modify(|_| ());
+            }
+            Effect::GoTo(path) => {
+                let url = self.url();
+                let origin = url.split('/').take(3).collect::<Vec<_>>().join("/");
+                self.navigate(Navigation::To(&format!("{origin}{path}"))).await?;
+            }
+        }
+        Ok(acted)
+    }
+
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
         self.document()?;
         self.not_frozen()?;
         if let Some(selector) = selector {
-            return Err(DriverError::ElementNotFound(selector.to_owned()));
+            if self.has(selector) {
+                return Err(DriverError::FilesRefused(format!("{selector} is no file input.")));
+            }
+            return Err(missing(selector));
         }
         match locked(&self.state).chooser.take().ok_or(DriverError::NoChooser)? {
             Chooser::One if files.len() > 1 => Err(DriverError::FilesRefused("It takes one file.".into())),
@@ -394,8 +430,10 @@ impl Page for FakePage {
     async fn screenshot(&self, shot: &Shot) -> Result<Image> {
         self.document()?;
         self.not_frozen()?;
-        if let Area::Element(selector) = &shot.area {
-            return Err(DriverError::ElementNotFound(selector.clone()));
+        if let Area::Element(selector) = &shot.area
+            && !self.has(selector)
+        {
+            return Err(missing(selector));
         }
         let base64 = match shot.format {
             ImageFormat::Png => PNG_DOT,
@@ -433,6 +471,13 @@ impl Page for FakePage {
             state.events = Some(sender);
         }
         receiver
+    }
+}
+
+fn missing(selector: &Selector) -> DriverError {
+    match selector.reference() {
+        Some(_) => DriverError::StaleRef(selector.to_string()),
+        None => DriverError::ElementNotFound { selector: selector.to_string(), near: Vec::new() },
     }
 }
 

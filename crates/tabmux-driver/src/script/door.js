@@ -6,4 +6,13 @@ globalThis.tabmux = {
     const value = verbs[verb](argument);
     return value instanceof Promise ? value.then(answer) : answer(value);
   },
+
+  // Takes closed shadow roots.
+  open: (roots) => roots.forEach((root) => opened.set(root.host, root)),
+
+  // The field that was found last, itself and not as data.
+  field: () => verbs.field(),
+
+  // Whether an element can be seen; a text says why its name is none.
+  sees: (selector) => verbs.sees(selector),
 };

@@ -11,7 +11,7 @@ use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run
 pub(crate) const TOOL: Tool = Tool {
     name: "evaluate",
     group: Group::Act,
-    level: Level::Slim,
+    level: Level::Core,
     description: "Run JavaScript in the page; returns its value as JSON.",
     effect: Effect::Write,
     own_schema: own_schema::<Evaluate>,

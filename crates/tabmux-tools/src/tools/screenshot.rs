@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Area, Image, ImageFormat, Shot};
 
+use crate::act::selector;
 use crate::arguments::{of_page, own_schema};
 use crate::file::Target;
 use crate::reply::{failed, sized};
@@ -27,7 +28,7 @@ pub(crate) const TOOL: Tool = Tool {
 struct Screenshot {
     /// All of the page
     full_page: Option<bool>,
-    /// Only this element (CSS)
+    /// Only this element
     selector: Option<String>,
     /// Absolute path (.png, .jpg): write full size there, show nothing
     file: Option<String>,
@@ -104,7 +105,7 @@ fn area(args: Screenshot) -> Result<Area, Fault> {
     match (args.full_page.unwrap_or_default(), args.selector) {
         (false, None) => Ok(Area::Viewport),
         (true, None) => Ok(Area::FullPage),
-        (false, Some(selector)) => Ok(Area::Element(selector)),
+        (false, Some(source)) => Ok(Area::Element(selector(&source)?)),
         (true, Some(_)) => Err(Fault::new(Code::BadArgument, "fullPage and selector exclude each other.", "Give only one of them.")),
     }
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_core::{Code, Fault};
 
+use crate::act::optional;
 use crate::arguments::{missing, of_page, own_schema, wrong};
 use crate::reply::{counted, failed};
 use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
@@ -27,7 +28,7 @@ pub(crate) const TOOL: Tool = Tool {
 struct UploadFile {
     /// Absolute
     paths: Vec<String>,
-    /// CSS of a file input
+    /// File input, as click_element
     selector: Option<String>,
 }
 
@@ -70,8 +71,9 @@ impl PageTool for Upload {
         let downloaded = |file: &Path| downloads.iter().any(|download| download.path.as_deref() == Some(file));
         let may = |file: &Path| downloaded(file) || (cx.may_read(file) && !is_secret(file));
         let files = paths.iter().map(|path| plain_file(path, may)).collect::<Result<Vec<_>, _>>()?;
+        let selector = optional(selector.as_deref())?;
         let (tab, page) = cx.page().await?;
-        page.upload(&files, selector.as_deref()).await.map_err(failed)?;
+        page.upload(&files, selector.as_ref()).await.map_err(failed)?;
         Ok(Reply::text(format!("Gave {} to the page.", counted(files.len(), "file"))).about(tab, &page))
     }
 }

@@ -27,11 +27,11 @@ pub(crate) const TOOL: Tool = Tool {
 struct WaitFor {
     /// Visible text
     text: Option<String>,
-    /// Visible element (CSS)
+    /// Visible element
     selector: Option<String>,
     /// Part of the URL, or glob with *
     url: Option<String>,
-    /// Text or CSS to vanish
+    /// Text or selector to vanish
     gone: Option<String>,
     /// No request for 500 ms
     network_idle: Option<bool>,

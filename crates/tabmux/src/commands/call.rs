@@ -13,25 +13,7 @@ use crate::output::{self, Form};
 use crate::settings::Config;
 
 /// Tools that the contract names and a later version has. One that is in the table by now is called.
-const LATER: [&str; 17] = [
-    "start_app_session",
-    "start_session",
-    "snapshot",
-    "get_visible_elements",
-    "click_element",
-    "set_value",
-    "tap_element",
-    "type_text",
-    "press_key",
-    "hover",
-    "select_option",
-    "drag",
-    "scroll",
-    "upload_file",
-    "execute_sequence",
-    "emulate",
-    "downloads",
-];
+const LATER: [&str; 5] = ["start_app_session", "start_session", "snapshot", "get_visible_elements", "execute_sequence"];
 
 pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
     let args = with_absolute_file(&tool, args, &config.env.cwd)?;

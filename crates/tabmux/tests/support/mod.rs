@@ -16,6 +16,7 @@ pub mod socket;
 pub mod wait;
 
 pub use chance::Chance;
+pub use display::Display;
 pub use http::Http;
 pub use lab::{Lab, Printed};
 pub use mcp::{Mcp, Reply};

@@ -1,0 +1,276 @@
+//! Asks the page script for the element: in the main frame first, then in frames of other origins, whose points are carried
+//! outwards frame by frame.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tabmux_driver::{Acted, DriverError, Result, Selector};
+
+use super::CdpPage;
+use crate::page::script::{Numbers, failed};
+use crate::page::shot::{Place, unseen};
+use crate::page::world::Failure;
+
+/// How long one look takes at most while several frames are asked in turn.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// What is asked of the page script before anything is done.
+pub(super) struct Order<'a> {
+    pub(super) verb: &'a str,
+    pub(super) selector: Option<&'a Selector>,
+    pub(super) wanted: Value,
+    pub(super) patience: Duration,
+}
+
+/// An element that waits for it, and the frame it is in.
+#[derive(Debug)]
+pub(super) struct Aimed {
+    pub(super) frame: String,
+    pub(super) answer: Answer,
+}
+
+/// What the verbs of the page script that act answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Answer {
+    fault: Option<Fault>,
+    text: String,
+    near: Vec<String>,
+    /// It may be in a closed shadow root.
+    hidden: bool,
+    pub(super) label: String,
+    matched: usize,
+    pub(super) point: Point,
+    /// Where the point's window is, when it is not the page's own.
+    path: Vec<i64>,
+    pub(super) plan: Option<Plan>,
+    pub(super) keys: Vec<String>,
+    pub(super) indexes: Vec<usize>,
+    /// A sentence on what became of it.
+    pub(super) now: Option<String>,
+    /// Whether the browser itself drags.
+    pub(super) native: bool,
+    pub(super) by: Point,
+    pub(super) moved: Point,
+    pub(super) left: Point,
+    place: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Fault {
+    None,
+    Stale,
+    Bad,
+    Blocked,
+    /// Another element was hit, and knows nothing of it.
+    Missed,
+    /// A list whose choices open outside of the page.
+    List,
+    /// Nothing has the focus.
+    Nowhere,
+    /// A frame of another origin has the focus.
+    Foreign,
+    Unknown,
+    /// It takes no files, or not so many.
+    Files,
+}
+
+/// How a field gets its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Plan {
+    Done,
+    Check,
+    Insert,
+    Keys,
+    Click,
+    Choose,
+    Options,
+    Open,
+    Pick,
+}
+
+impl Answer {
+    pub(super) fn acted(self, outcome: Option<String>) -> Acted {
+        Acted { target: self.label, matched: self.matched, outcome }
+    }
+
+    /// The answer, when nothing is wrong.
+    pub(super) fn or_fault(self, selector: Option<&Selector>) -> Result<Self> {
+        let named = || selector.map(ToString::to_string).unwrap_or_default();
+        Err(match self.fault {
+            None => return Ok(self),
+            Some(Fault::None) => DriverError::ElementNotFound { selector: named(), near: self.near },
+            Some(Fault::Stale) => DriverError::StaleRef(named()),
+            Some(Fault::Bad) => DriverError::BadSelector { selector: named(), why: self.text.trim_end_matches('.').to_owned() },
+            Some(Fault::Blocked | Fault::Missed) => DriverError::NotActionable(self.text),
+            Some(Fault::List) => DriverError::NativeList(self.text),
+            Some(Fault::Nowhere | Fault::Foreign) => DriverError::NothingFocused,
+            Some(Fault::Files) => DriverError::FilesRefused(self.text),
+            Some(Fault::Unknown) => DriverError::Unconfirmed(self.text),
+        })
+    }
+
+    pub(super) fn is_missed(&self) -> bool {
+        self.fault == Some(Fault::Missed)
+    }
+
+    /// Whether another frame may have what this one has not.
+    fn is_elsewhere(&self) -> bool {
+        matches!(self.fault, Some(Fault::None | Fault::Foreign))
+    }
+}
+
+impl CdpPage {
+    pub(super) async fn aim(&self, order: Order<'_>) -> Result<Aimed> {
+        let Aimed { frame, answer } = self.find(&order).await?;
+        Ok(Aimed { frame, answer: self.on_page(answer, order.patience).await? })
+    }
+
+    /// With its point where it is on the page, whatever frame it was in.
+    pub(super) async fn on_page(&self, mut answer: Answer, patience: Duration) -> Result<Answer> {
+        while !answer.path.is_empty() {
+            let outer = self.outwards(&answer, patience).await?;
+            (answer.point, answer.path) = (outer.point, outer.path);
+        }
+        Ok(answer)
+    }
+
+    async fn find(&self, order: &Order<'_>) -> Result<Aimed> {
+        let main = self.handle.0.clone();
+        if let Some(number) = order.selector.and_then(Selector::reference) {
+            return self.find_in(self.frame_of_ref(number), order, order.patience).await?.checked(order);
+        }
+        let strangers = self.state.frames().strangers(&main);
+        if strangers.is_empty() {
+            return self.find_in(main, order, order.patience).await?.checked(order);
+        }
+        self.find_among(main, order).await
+    }
+
+    /// The main frame has the first word; what it has not may be in another, or may come later.
+    async fn find_among(&self, main: String, order: &Order<'_>) -> Result<Aimed> {
+        let until = Instant::now() + order.patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let last = left.is_zero();
+            let first = self.find_in(main.clone(), order, if last { Duration::ZERO } else { ROUND.min(left) }).await?;
+            if !first.answer.is_elsewhere() {
+                return self.go_on(first, order, until).await;
+            }
+            let strangers = self.state.frames().strangers(&main);
+            let wanted = wanted(order, ROUND.min(left));
+            let found = self.ask_all::<Answer>(&strangers, order.verb, &wanted).await;
+            let found = found.into_iter().find(|(_, answer)| !answer.is_elsewhere()).map(|(frame, answer)| Aimed { frame, answer });
+            match found {
+                Some(found) => return self.go_on(found, order, until).await,
+                None if last => return first.checked(order),
+                None => {}
+            }
+        }
+    }
+
+    /// The frame has the element; if it was not ready in the first round, it gets the rest of the time.
+    async fn go_on(&self, aimed: Aimed, order: &Order<'_>, until: Instant) -> Result<Aimed> {
+        let left = until.saturating_duration_since(Instant::now());
+        if aimed.answer.fault != Some(Fault::Blocked) || left.is_zero() {
+            return aimed.checked(order);
+        }
+        self.find_in(aimed.frame, order, left).await?.checked(order)
+    }
+
+    async fn find_in(&self, frame: String, order: &Order<'_>, patience: Duration) -> Result<Aimed> {
+        let mut wanted = wanted(order, patience);
+        wanted["opened"] = false.into();
+        let mut answer: Answer = self.script_in(&frame, order.verb, &wanted).await.map_err(failed)?;
+        if answer.hidden {
+            self.open_closed_roots(&frame).await.map_err(failed)?;
+            wanted["opened"] = true.into();
+            answer = self.script_in(&frame, order.verb, &wanted).await.map_err(failed)?;
+        }
+        Ok(Aimed { frame, answer })
+    }
+
+    /// Asks several frames at once; one that goes meanwhile has nothing to say.
+    async fn ask_all<T: DeserializeOwned>(&self, frames: &[String], verb: &str, wanted: &Value) -> Vec<(String, T)> {
+        let first = self.state.frames().next_ref();
+        let step = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+        let asked = frames.iter().zip(first..).map(|(frame, first)| async move {
+            let answer = self.script_numbered(frame, verb, wanted, Numbers { first, step }).await.ok()?;
+            Some((frame.clone(), answer))
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// Where an element is in the document, for a picture of it.
+    pub(in crate::page) async fn box_of(&self, selector: &Selector) -> Result<Place> {
+        let order = Order { verb: "box", selector: Some(selector), wanted: json!({}), patience: Duration::ZERO };
+        self.find(&order).await?.answer.place.ok_or_else(unseen)
+    }
+
+    /// One origin further out.
+    async fn outwards(&self, answer: &Answer, patience: Duration) -> Result<Answer> {
+        let main = self.handle.0.clone();
+        let point = json!({ "x": answer.point.x, "y": answer.point.y });
+        let wanted = json!({ "path": answer.path, "point": point, "patience": milliseconds(patience) });
+        let around = if answer.path.len() == 1 { vec![main] } else { self.state.frames().strangers(&main) };
+        let asked = self.ask_all::<Option<Answer>>(&around, "outwards", &wanted).await;
+        match asked.into_iter().find_map(|(_, answer)| answer) {
+            Some(outer) => outer.or_fault(None).map_err(|error| match error {
+                DriverError::NotActionable(why) => DriverError::NotActionable(format!("{}: {why}", answer.label)),
+                other => other,
+            }),
+            None => Err(DriverError::NotActionable(format!("{} is in a frame that cannot be placed on the page", answer.label))),
+        }
+    }
+
+    /// The frame with the file input; one that is there already, since nobody waits for files.
+    pub(in crate::page) async fn input_frame(&self, selector: &Selector, files: usize) -> Result<String> {
+        let order = Order { verb: "input", selector: Some(selector), wanted: json!({ "files": files }), patience: Duration::ZERO };
+        Ok(self.find(&order).await?.frame)
+    }
+
+    /// Asks what became of something.
+    pub(super) async fn confirm(&self, frame: &str, verb: &str, wanted: &Value) -> Result<Answer> {
+        self.asked(frame, verb, wanted).await?.or_fault(None)
+    }
+
+    pub(super) async fn asked(&self, frame: &str, verb: &str, wanted: &Value) -> Result<Answer> {
+        match self.script_in::<Answer>(frame, verb, wanted).await {
+            Ok(answer) => Ok(answer),
+            Err(Failure::NoDocument | Failure::Cut) => {
+                Err(DriverError::Unconfirmed("The page went elsewhere before anybody saw what became of it".into()))
+            }
+            Err(other) => Err(failed(other)),
+        }
+    }
+}
+
+impl Aimed {
+    fn checked(self, order: &Order<'_>) -> Result<Self> {
+        Ok(Self { frame: self.frame, answer: self.answer.or_fault(order.selector)? })
+    }
+}
+
+fn wanted(order: &Order<'_>, patience: Duration) -> Value {
+    let mut wanted = order.wanted.clone();
+    wanted["patience"] = milliseconds(patience).into();
+    if let Some(selector) = order.selector {
+        wanted["selector"] = selector.for_script();
+    }
+    wanted
+}
+
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,263 @@
+// Makes sure that an element can be acted upon, as a person would see it: it is there, seen, at rest, enabled, and gets what
+// happens at its point. What is not so yet is waited for, frame by frame, and what is in the way is named.
+
+// Comes with the next picture of the page; by the clock where none is drawn.
+const frame = () =>
+  new Promise((done) => {
+    const late = setTimeout(done, 500);
+    requestAnimationFrame(() => {
+      clearTimeout(late);
+      done();
+    });
+  });
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// Comes when the page was drawn for the first time: until then the browser takes clicks and keys, and throws them away.
+async function drawn() {
+  const until = performance.now() + 2000;
+  while (!performance.getEntriesByType("paint").length && performance.now() < until) await frame();
+}
+
+const blocked = (element, why) => ({ fault: "blocked", text: `${labelOf(element)} ${why}` });
+
+// Up the page as it is drawn: through slots, shadow roots and frames of the same origin.
+function above(node) {
+  if (node.assignedSlot) return node.assignedSlot;
+  if (node.parentElement) return node.parentElement;
+  const parent = node.parentNode;
+  if (parent?.host) return parent.host;
+  return null;
+}
+function isWithin(node, element) {
+  for (let at = node; at; at = above(at)) if (at === element) return true;
+  return false;
+}
+
+// Styled checkboxes hide the real one and show its label, which does the same.
+function standIn(element) {
+  if (isSeen(element) || !/^(checkbox|radio|file)$/.test(element.type ?? "")) return element;
+  return [...(element.labels ?? [])].find(isSeen) ?? element;
+}
+
+// What is wrong with it before its place matters; none is fine.
+function unfit(element, need) {
+  if (!isSeen(element)) return blocked(element, "cannot be seen");
+  if (need === "look") return null;
+  if (element.matches(":disabled")) return blocked(element, "is disabled");
+  if (element.closest("[aria-disabled=true]")) return blocked(element, "is disabled (aria-disabled)");
+  if (element.closest("[inert]")) return blocked(element, "is inert: something else has to be finished first");
+  return null;
+}
+
+// The part of each of its boxes that the window shows, the largest first.
+function boxesOf(element) {
+  const { innerWidth, innerHeight } = element.ownerDocument.defaultView;
+  const boxes = [];
+  for (const { left, top, right, bottom } of element.getClientRects()) {
+    const box = { left: Math.max(left, 0), top: Math.max(top, 0), right: Math.min(right, innerWidth), bottom: Math.min(bottom, innerHeight) };
+    box.size = (box.right - box.left) * (box.bottom - box.top);
+    if (box.right > box.left && box.bottom > box.top) boxes.push(box);
+  }
+  if (!boxes.length && getComputedStyle(element).display === "contents") return [...element.children].flatMap(boxesOf);
+  return boxes.sort((a, b) => b.size - a.size);
+}
+
+// The middle first, then what is left of it when something small lies there.
+function* pointsOf(element) {
+  for (const { left, top, right, bottom } of boxesOf(element)) {
+    for (const [across, down] of [[0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75], [0.1, 0.1], [0.9, 0.9], [0.9, 0.1], [0.1, 0.9]]) {
+      yield { x: left + (right - left) * across, y: top + (bottom - top) * down };
+    }
+  }
+}
+
+const placeOf = (element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x, y, width, height].join();
+};
+
+// The innermost element at a point, as the root of `element` sees it.
+function topmostAt(element, { x, y }) {
+  let hit = element.getRootNode().elementFromPoint(x, y);
+  while (hit && shadowOf(hit) && hit !== element) {
+    const inner = shadowOf(hit).elementFromPoint(x, y);
+    if (!inner || inner === hit) break;
+    hit = inner;
+  }
+  return hit;
+}
+
+// Whether what happens at the point happens to the element: to it, to what is in it, or to a label that stands for it.
+function gets(element, hit) {
+  if (!hit) return false;
+  if (isWithin(hit, element)) return true;
+  return [...(element.labels ?? [])].some((label) => isWithin(hit, label));
+}
+
+// What lies over an element, as a person would call it: the dialog rather than a paragraph of it.
+function cover(hit, element) {
+  let shown = hit;
+  for (let at = hit; at && !isWithin(element, at); at = above(at)) {
+    shown = at;
+    if (/^(dialog|alertdialog|banner|navigation|menu|tooltip|alert|button|link|img|image)$/.test(roleOf(at) ?? "")) break;
+  }
+  const [ref, ...rest] = labelOf(shown).split(" ");
+  return `${rest.join(" ")} (${ref})`;
+}
+
+// A point in a frame, in the window around it.
+function aroundFrame(holder, { x, y }) {
+  const box = holder.getBoundingClientRect();
+  const style = getComputedStyle(holder);
+  const [across, down] = [box.width / (holder.offsetWidth || 1), box.height / (holder.offsetHeight || 1)];
+  return {
+    x: box.left + (x + holder.clientLeft + parseFloat(style.paddingLeft)) * across,
+    y: box.top + (y + holder.clientTop + parseFloat(style.paddingTop)) * down,
+  };
+}
+
+// The same, or what takes it there.
+function throughFrame(holder, inner) {
+  const point = aroundFrame(holder, inner);
+  const hit = topmostAt(holder, point);
+  return gets(holder, hit) ? { point } : { holder, hit };
+}
+
+// As far out as frames of the same origin lead. `path` is where that window is: its place among the frames of each window
+// around it, the outermost first; empty for the page itself.
+function outwards(view, point) {
+  for (let holder; (holder = holderOf(view)); view = holder.ownerDocument.defaultView) {
+    const outer = throughFrame(holder, point);
+    if (outer.holder) return outer;
+    point = outer.point;
+  }
+  return view === view.top ? { point: onScreen(point), path: [] } : { point, path: pathOf(view) };
+}
+
+function holderOf(view) {
+  try {
+    return view.frameElement;
+  } catch {
+    return null;
+  }
+}
+
+function pathOf(view) {
+  const path = [];
+  for (; view !== view.top; view = view.parent) {
+    const around = view.parent;
+    path.unshift(Array.from({ length: around.length }, (_, at) => at).find((at) => around[at] === view) ?? -1);
+  }
+  return path;
+}
+
+// Pinched or zoomed out, as on a small screen: input counts in dots of the screen.
+function onScreen({ x, y }) {
+  const { offsetLeft, offsetTop, scale } = globalThis.top.visualViewport ?? visualViewport;
+  return { x: (x - offsetLeft) * scale, y: (y - offsetTop) * scale };
+}
+
+const WAYS = ["center", "end", "start", "nearest"];
+
+function isInView(element) {
+  const [box] = boxesOf(element);
+  if (!box) return false;
+  const whole = element.getBoundingClientRect();
+  const middle = { x: whole.left + whole.width / 2, y: whole.top + whole.height / 2 };
+  const hit = topmostAt(element, middle);
+  return gets(element, hit);
+}
+
+// `{ point }` where the element gets what happens, or why there is none.
+async function reach(element, need, bring, attempt) {
+  const wrong = unfit(element, need);
+  if (wrong) return wrong;
+  const view = element.ownerDocument.defaultView;
+  if (bring && (attempt > 0 || !isInView(element))) {
+    const block = WAYS[attempt % WAYS.length];
+    element.scrollIntoView({ block, inline: block, behavior: "instant" });
+  }
+  const before = placeOf(element);
+  await frame();
+  if (!element.isConnected) return { fault: "stale" };
+  if (placeOf(element) !== before) return blocked(element, "moves");
+  let other;
+  for (const point of pointsOf(element)) {
+    const hit = topmostAt(element, point);
+    if (need !== "look" && !gets(element, hit)) {
+      other ??= hit;
+      continue;
+    }
+    const outer = outwards(view, point);
+    if (!outer.holder) return outer;
+    other ??= outer.hit;
+  }
+  if (!boxesOf(element).length) return blocked(element, bring ? "cannot be scrolled to" : "is outside of the part of the page that is shown");
+  if (!other) return blocked(element, "is covered by something outside of its frame");
+  if (isWithin(element, other)) return blocked(element, "takes no clicks: what is behind it gets them");
+  return blocked(element, `is covered by ${cover(other, element)}`);
+}
+
+// Finds the element and waits until it can be acted upon: `{ element, matched, … }` or what is wrong.
+async function ready({ selector, need = "act", bring = true, patience, opened = true }, fit) {
+  const until = performance.now() + patience;
+  await drawn();
+  for (let attempt = 0; ; attempt++) {
+    const began = performance.now();
+    const found = find(selector);
+    let wrong = found.fault ? found : null;
+    if (wrong && wrong.fault !== "none") return wrong;
+    if (wrong && !opened && mayHide()) return { ...wrong, hidden: true };
+    if (!wrong) {
+      const element = standIn(found.element);
+      const got = fit ? await fit(found.element, attempt) : await reach(element, need, bring, attempt);
+      if (!got.fault) return { ...found, stand: element, ...got };
+      wrong = got;
+      // Named by its place, another one may be there by now.
+      if (wrong.fault === "stale" && selector.by !== "ref") wrong = blocked(element, "went away");
+      if (wrong.fault === "stale") return wrong;
+      if (wrong.final) return wrong;
+    }
+    if (performance.now() >= until) return wrong.fault === "none" ? { ...wrong, near: nearest(selector) } : wrong;
+    const cost = performance.now() - began;
+    await frame();
+    await pause(Math.min(4 * cost, 500, Math.max(0, until - performance.now())));
+  }
+}
+
+// Where an element is in the document of the page, for pictures; seen is enough, and nothing is waited for.
+verbs.box = async ({ selector }) => {
+  const { element, fault, text } = find(selector);
+  if (fault) return fault === "none" ? { fault, near: nearest(selector) } : { fault, text };
+  if (!isSeen(element)) return blocked(element, "cannot be seen");
+  element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+  await frame();
+  const { x, y, width, height } = element.getBoundingClientRect();
+  let corner = { x, y };
+  let view = element.ownerDocument.defaultView;
+  for (let holder; (holder = holderOf(view)); view = holder.ownerDocument.defaultView) corner = aroundFrame(holder, corner);
+  if (view !== view.top) return blocked(element, "is in a frame of another site, of which there is no picture");
+  return { place: { ratio: devicePixelRatio, x: corner.x + view.scrollX, y: corner.y + view.scrollY, width, height } };
+};
+
+// What an action is told of the element it goes to.
+const told = ({ element, matched, point, path }) => ({ label: labelOf(element), matched, point, path });
+
+// A point of a frame of another origin, seen from the frame around it; null where this is not the frame around it.
+verbs.outwards = async ({ path, point, patience }) => {
+  const own = pathOf(globalThis);
+  if (own.length !== path.length - 1 || own.some((place, at) => place !== path[at])) return null;
+  const inner = globalThis[path.at(-1)];
+  const until = performance.now() + patience;
+  for (;;) {
+    const holder = [...document.querySelectorAll("iframe,frame,object,embed")].find((one) => one.contentWindow === inner);
+    if (!holder) return { fault: "blocked", text: "Its frame went away" };
+    const outer = throughFrame(holder, point);
+    if (!outer.holder) return outwards(globalThis, outer.point);
+    if (performance.now() >= until) {
+      const what = outer.hit ? cover(outer.hit, holder) : "the edge of the part that is shown";
+      return { fault: "blocked", text: `Its frame is covered by ${what}` };
+    }
+    await frame();
+  }
+};
