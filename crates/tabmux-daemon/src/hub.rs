@@ -60,6 +60,8 @@ pub(crate) struct Counters {
     pub(crate) faults: AtomicU64,
     pub(crate) panics: AtomicU64,
     pub(crate) journal_faults: AtomicU64,
+    /// Of all replies, about.
+    pub(crate) tokens: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,8 @@ struct State {
     /// How to end a call that waits or runs.
     enders: HashMap<u64, oneshot::Sender<Fault>>,
     profiles: HashMap<ClientId, Arc<Profile>>,
+    /// About how many tokens each session's replies have had.
+    spent: HashMap<SessionId, u64>,
 }
 
 /// What a peer said of itself when it came.
@@ -100,7 +104,13 @@ impl Hub {
             clock,
             browsers,
             store,
-            state: Mutex::new(State { registry, sessions: HashMap::new(), enders: HashMap::new(), profiles: HashMap::new() }),
+            state: Mutex::new(State {
+                registry,
+                sessions: HashMap::new(),
+                enders: HashMap::new(),
+                profiles: HashMap::new(),
+                spent: HashMap::new(),
+            }),
             stopping: CancellationToken::new(),
             farewell: Mutex::new(None),
             changed: Notify::new(),

@@ -142,27 +142,21 @@ impl Secret {
         // As it is, in JSON, in JSON in JSON, in an address, in a form, in HTML.
         let once = Value::from(value).to_string();
         let once = once[1..once.len() - 1].to_owned();
-        let percent = percent_encoded(value);
+        let percent = percent_encoded(value, |byte| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte));
         let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let mut forms = vec![
-            value.to_owned(),
-            json(&once),
-            once,
-            percent.replace("%20", "+"),
-            percent.to_lowercase(),
-            percent,
-            html.replace('"', "&quot;"),
-            html,
-        ];
+        let mut forms = vec![value.to_owned(), json(&once), once, percent.replace("%20", "+"), percent.to_lowercase(), percent];
+        // What a browser makes of it in a path, in a query, and in the query of a form.
+        for left_out in [" \"<>`{}^", " \"<>'", " \"<>"] {
+            forms.push(percent_encoded(value, |byte| byte.is_ascii_graphic() && !left_out.as_bytes().contains(&byte)));
+        }
+        forms.extend([html.replace('"', "&quot;"), html]);
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         forms.dedup();
         Ok(Self { name: name.to_owned(), value: value.to_owned(), forms })
     }
 }
 
-/// As `encodeURIComponent` writes it.
-fn percent_encoded(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
+fn percent_encoded(value: &str, plain: impl Fn(u8) -> bool) -> String {
     value.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
@@ -208,6 +202,7 @@ mod tests {
             "\"{\\\"a\\\":\\\"hunter2 & \\\\\\\\more\\\"}\"",
             "?p=hunter2%20%26%20%5Cmore",
             "p=hunter2+%26+%5Cmore",
+            "/hunter2%20&%20\\more",
             "<i>hunter2 &amp; \\more</i>",
         ] {
             let hidden = secrets.hide(shown);

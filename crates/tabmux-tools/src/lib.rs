@@ -19,6 +19,7 @@ mod sequence;
 mod table;
 #[cfg(test)]
 mod testing;
+mod tokens;
 mod tool;
 mod tools;
 mod visible;
@@ -31,5 +32,6 @@ pub use pages::{PageRef, PageView, Pages};
 pub use references::{Found, fill};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};
 pub use table::{TABLE, find, listing, named, schema, shown};
+pub use tokens::tokens;
 pub use tool::{DeskTool, Effect, Group, Level, PageTool, Run, Tool, ToolResult};
 pub use visible::{line as visible_line, text as visible_text};

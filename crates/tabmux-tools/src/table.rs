@@ -81,11 +81,17 @@ pub fn schema(tool: &Tool) -> Value {
     schema
 }
 
+/// Tools whose list says that they take a timeout; all of them do.
+const TIMED: [&str; 5] = ["navigate", "evaluate", "wait_for", "click_element", "execute_sequence"];
+
 /// A tool as `tools/list` shows it, without what a protocol adds.
 pub fn listing(tool: &Tool) -> Value {
     let mut schema = schema(tool);
-    // What is unknown is refused by name in any case, and saying so costs tokens with every tool.
-    schema.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+    // What is unknown is refused by name in any case, and saying so costs tokens with every tool; so does a timeout that is rarely given.
+    schema.as_object_mut().map(|schema| schema.shift_remove("additionalProperties"));
+    if !TIMED.contains(&tool.name) {
+        schema["properties"].as_object_mut().map(|properties| properties.shift_remove("timeout"));
+    }
     json!({ "name": tool.name, "description": tool.description, "inputSchema": schema })
 }
 

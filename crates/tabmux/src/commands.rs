@@ -74,7 +74,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
             call::run(&config, form, tool, args, at)
         }
         Some(Command::Short(short)) => call::short(&config, form, short),
-        Some(Command::Tools { cost }) => tools::run(form, cost),
+        Some(Command::Tools { cost }) => tools::run(&config, form, cost),
         Some(Command::Token(token)) => token::run(&config, form, token),
         Some(Command::AgentSession(verb)) => agent_session::run(&config, form, verb),
         Some(Command::Daemon { supervised }) => daemon::serve(config, supervised),

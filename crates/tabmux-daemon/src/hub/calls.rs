@@ -10,7 +10,7 @@ use futures::FutureExt;
 use serde_json::Map;
 use tabmux_core::{Admitted, CallId, ClientId, Code, Fault, SessionId, TabNumber, TabRef};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
-use tabmux_tools::{Arguments, Called, Common, Group, OpenSession, PageTool, Run, Tool, ToolResult};
+use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,32 @@ impl Hub {
         };
         let mut answer = self.logged(caller, &name, answering).await.framed();
         self.settings.secrets.hide_in(&mut answer);
+        self.count_tokens(&answer);
         answer
+    }
+
+    /// What the caller pays for reading this. Pictures are left out: what they cost depends on who looks at them.
+    fn count_tokens(&self, answer: &ToolAnswer) {
+        let of = |content: &Content| if let Content::Text(text) = content { tabmux_tools::tokens(text) } else { 0 };
+        let tokens: usize = match &answer.outcome {
+            Ok(reply) => reply.content.iter().map(of).sum(),
+            Err(fault) => tabmux_tools::tokens(&fault.to_string()),
+        };
+        let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        self.counters.tokens.fetch_add(tokens, Ordering::Relaxed);
+        let session = answer.result.get("id").and_then(serde_json::Value::as_str).and_then(|id| id.parse::<SessionId>().ok());
+        if let Some(session) = session {
+            let mut state = self.lock();
+            // One that is gone has nobody to show it to.
+            if state.sessions.contains_key(&session) {
+                *state.spent.entry(session).or_default() += tokens;
+            }
+        }
+    }
+
+    /// About how many tokens each session's replies have had.
+    pub(super) fn spent(&self) -> std::collections::HashMap<SessionId, u64> {
+        self.lock().spent.clone()
     }
 
     /// Runs a tool within a call that has entered already. A daemon that makes way for another finishes what it has begun.

@@ -131,7 +131,12 @@ impl Desk for CallerDesk {
     }
 
     async fn call(&self, tool: &'static Tool, args: Arguments) -> Called {
-        self.hub.run_step(self.caller.clone(), tool, args).await
+        let called = self.hub.run_step(self.caller.clone(), tool, args).await;
+        // What the whole call is about: the first session it came to.
+        if let Some(id) = called.outcome.as_ref().ok().and_then(|reply| reply.result.get("id")) {
+            self.facts.lock().unwrap_or_else(PoisonError::into_inner).entry("id").or_insert_with(|| id.clone());
+        }
+        called
     }
 
     fn time_left(&self) -> Duration {

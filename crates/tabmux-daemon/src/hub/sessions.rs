@@ -80,7 +80,11 @@ impl Hub {
     /// The session's task has ended and nothing of it is left in a browser.
     pub(crate) fn session_gone(self: &Arc<Self>, id: SessionId) {
         self.decide_now(|registry, now| registry.closed(id, now));
-        let handle = self.lock().sessions.remove(&id);
+        let handle = {
+            let mut state = self.lock();
+            state.spent.remove(&id);
+            state.sessions.remove(&id)
+        };
         if let Some(handle) = handle {
             handle.done.cancel();
         }

@@ -18,6 +18,8 @@ struct Row {
     view: SessionView,
     owner: String,
     current: bool,
+    /// Of its replies, about.
+    tokens: u64,
 }
 
 impl Hub {
@@ -51,10 +53,23 @@ impl Hub {
         }
     }
 
+    /// About how many tokens the replies have had: all of them, and by session as far as the caller may see it.
+    pub(crate) fn tokens_seen_by(&self, client: ClientId) -> Value {
+        let spent = self.spent();
+        let sessions: Map<String, Value> = self.look(|registry| {
+            let all = registry.identity(client) == Some(&Identity::Operator);
+            let seen = if all { registry.list_all() } else { registry.list(CallerOf::of(client).as_caller()) };
+            let tokens = |listed: Listed<'_>| (listed.session.handle(), spent.get(&listed.session.id).copied().unwrap_or_default().into());
+            seen.into_iter().map(tokens).collect()
+        });
+        json!({"total": self.counters.tokens.load(Ordering::Relaxed), "sessions": sessions})
+    }
+
     /// Sessions for the command line. Only the operator sees everybody's (C9).
     pub(crate) async fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
         let caller = CallerOf::of(client);
         let now = self.clock.moment();
+        let spent = self.spent();
         let (mut rows, current) = self.look(|registry| {
             if all && registry.identity(client) != Some(&Identity::Operator) {
                 let hint = "Unset TABMUX_TOKEN to be the operator, or list your own sessions.";
@@ -67,12 +82,15 @@ impl Hub {
                 view: desk::view(listed, now, self.browsers.name()),
                 owner: listed.session.owner.to_string(),
                 current: current == Some(listed.session.id),
+                tokens: spent.get(&listed.session.id).copied().unwrap_or_default(),
             };
             let rows: Vec<Row> = listed.into_iter().map(row).collect();
             Ok((rows, current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)))
         })?;
         self.freshen(rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
-        Ok(json!({"sessions": rows, "currentSession": current}))
+        let mut answer = json!({"sessions": rows, "currentSession": current});
+        self.settings.secrets.hide_value(&mut answer);
+        Ok(answer)
     }
 
     /// Where its page is and what it takes, a session's task knows better than the registry.

@@ -51,10 +51,19 @@ fn described(status: &Value) -> String {
                 show(&status["calls"]["total"])
             ),
         ),
+        ("tokens", tokens(&status["tokens"])),
         ("browsers", status["browsers"].as_array().map_or(0, Vec::len).to_string()),
         ("memory", format!("{} kB", show(&status["memory_kb"]))),
     ];
     rows.map(|(name, value)| format!("{name:9} {value}\n")).concat()
+}
+
+/// `about 1200 in all replies; alice 800, bob 400`.
+fn tokens(tokens: &Value) -> String {
+    let sessions: Vec<String> =
+        tokens["sessions"].as_object().into_iter().flatten().map(|(name, count)| format!("{name} {}", show(count))).collect();
+    let total = format!("about {} in all replies", show(&tokens["total"]));
+    if sessions.is_empty() { total } else { format!("{total}; {}", sessions.join(", ")) }
 }
 
 /// Ends the daemon and returns when it is really gone.

@@ -1,12 +1,15 @@
-//! `tabmux tools`: the table of tools this program was built with. Needs no daemon.
+//! `tabmux tools`: the table of tools this program was built with. Needs no daemon; where one runs, the costs of its replies are said too.
 
 use serde_json::{Map, Value, json};
 use tabmux_tools::{Level, TABLE, cost, list_cost, listing};
+use tabmux_wire::control::Ask;
 
+use crate::control::Control;
 use crate::failure::Outcome;
 use crate::output::{self, Form};
+use crate::settings::Config;
 
-pub(super) fn run(form: Form, with_cost: bool) -> Outcome {
+pub(super) fn run(config: &Config, form: Form, with_cost: bool) -> Outcome {
     let document: Vec<Value> = TABLE
         .iter()
         .map(|tool| {
@@ -19,9 +22,12 @@ pub(super) fn run(form: Form, with_cost: bool) -> Outcome {
         })
         .collect();
     let lists: Map<String, Value> = Level::ALL.map(|level| (level.name().to_owned(), list_cost(level).into())).into_iter().collect();
-    let document =
-        if with_cost { json!({"tools": document, "tokens": list_cost(Level::Full), "lists": lists}) } else { json!({"tools": document}) };
-    output::report(form, &document, || if with_cost { costs() } else { names() })
+    let document = if with_cost {
+        json!({"tools": document, "tokens": list_cost(Level::Full), "lists": lists, "replies": replies(config)?})
+    } else {
+        json!({"tools": document})
+    };
+    output::report(form, &document, || if with_cost { costs(&document["replies"]) } else { names() })
 }
 
 fn names() -> String {
@@ -30,9 +36,19 @@ fn names() -> String {
     output::table(["TOOL", "LIST", "WHAT IT DOES"], &rows)
 }
 
-fn costs() -> String {
+/// What the replies of the daemon that runs have cost so far.
+fn replies(config: &Config) -> Outcome<Value> {
+    match Control::find(config)? {
+        Some(mut control) => Ok(control.ask(&Ask::Status)?["tokens"].take()),
+        None => Ok(Value::Null),
+    }
+}
+
+fn costs(replies: &Value) -> String {
     let count = |tokens: Option<usize>| tokens.map_or_else(String::new, |tokens| tokens.to_string());
     let mut rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), tool.level.name().to_owned(), count(cost(tool.name))]).collect();
     rows.extend(Level::ALL.map(|level| ["total".to_owned(), format!("--tools {}", level.name()), list_cost(level).to_string()]));
+    let sessions = replies["sessions"].as_object().into_iter().flatten();
+    rows.extend(sessions.map(|(name, tokens)| ["replies".to_owned(), name.clone(), tokens.to_string()]));
     output::table(["TOOL", "LIST", "TOKENS"], &rows)
 }

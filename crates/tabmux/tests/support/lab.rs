@@ -45,6 +45,11 @@ impl Lab {
         Self::with(&[("TABMUX_BROWSER", "")])
     }
 
+    /// One more variable for every process that is started from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
