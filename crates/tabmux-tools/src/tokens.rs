@@ -7,7 +7,7 @@ pub fn tokens(text: &str) -> usize {
     let mut rest = text.chars().peekable();
     while let Some(first) = rest.next() {
         let class = Class::of(first);
-        let (mut length, mut lines) = (1, usize::from(first == '\n'));
+        let (mut length, mut lines) = (1_usize, usize::from(first == '\n'));
         while let Some(next) = rest.next_if(|next| Class::of(*next) == class) {
             length += 1;
             lines += usize::from(next == '\n');

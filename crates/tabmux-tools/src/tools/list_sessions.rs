@@ -11,7 +11,7 @@ use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Reply, Run,
 pub(crate) const TOOL: Tool = Tool {
     name: "list_sessions",
     group: Group::Sessions,
-    level: Level::Slim,
+    level: Level::Core,
     description: "List your sessions and which one is current.",
     effect: Effect::Read,
     own_schema: own_schema::<NoArguments>,
