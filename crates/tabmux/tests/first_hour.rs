@@ -42,7 +42,7 @@ fn waiting_ends_when_the_page_is_so_and_says_where() {
     let late = client.fails("wait_for", &json!({"selector": "#never", "timeout": 300}), "timeout");
     assert!(late.contains("deadline"), "{late}");
     let bad = client.fails("wait_for", &json!({"selector": "p["}), "bad_argument");
-    assert!(bad.contains("\"p[\" is no CSS selector"), "{bad}");
+    assert!(bad.contains("\"p[\" is no selector"), "{bad}");
 }
 
 /// A dialog or the caller ends a wait, and the session goes on.
@@ -226,7 +226,7 @@ fn pictures_of_the_page_all_of_it_and_an_element_are_as_large_as_they_should_be(
     let printed = lab.run(&["screenshot", "-t", "nobody", "x.png"]);
     assert!(printed.code == 1 && printed.stderr.contains("[session_not_found]"), "{printed:?}");
     let text = client.fails("screenshot", &json!({"selector": "#box >"}), "bad_argument");
-    assert!(text.contains("is no CSS selector"), "{text}");
+    assert!(text.contains("is no selector"), "{text}");
 }
 
 #[test]

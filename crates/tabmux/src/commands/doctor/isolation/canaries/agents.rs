@@ -1,6 +1,6 @@
 //! What the daemon keeps apart, whatever the browser does: sessions, tabs, news and logs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_tools::TABLE;
 use tabmux_wire::control::Ask;
@@ -15,6 +15,14 @@ fn tools() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|tool| tool.name).filter(|name| !["start_browser", "list_sessions", "close_all_sessions"].contains(name))
 }
 
+/// A sequence names the session for its steps, so it needs one.
+fn in_session(tool: &str, session: &str) -> Value {
+    match tool {
+        "execute_sequence" => json!({"sessionId": session, "actions": [{"action": "list_pages"}]}),
+        _ => json!({"sessionId": session}),
+    }
+}
+
 /// A foreign session must not be listed, and must answer to any of its names exactly like one that never was (C17).
 fn sessions(scene: &mut Scene<'_>) -> Judgement {
     let names = scene.planter.session.clone();
@@ -24,10 +32,10 @@ fn sessions(scene: &mut Scene<'_>) -> Judgement {
     }
     for (name, made_up) in names.all().into_iter().zip([&scene.mark, "sess_00000000", "00000000-0000-4000-8000-000000000000"]) {
         for tool in tools() {
-            let Err(fault) = scene.looker.call(tool, json!({"sessionId": name})) else {
+            let Err(fault) = scene.looker.call(tool, in_session(tool, name)) else {
                 return Ok(Seen::Shared(format!("{tool} answers to the other's session {name}")));
             };
-            let expected = scene.looker.call(tool, json!({"sessionId": made_up})).err();
+            let expected = scene.looker.call(tool, in_session(tool, made_up)).err();
             if !is_alike(&fault, name, expected.as_ref(), made_up) {
                 return Ok(Seen::Shared(format!("{tool} tells the other's session {name} from one that never was: {fault}")));
             }
