@@ -280,3 +280,19 @@ fn a_user_who_says_no_is_obeyed_and_asked_again_only_with_the_next_call() {
     everyday.gate.say(Said::Allow);
     client.ok("start_browser", &json!({}));
 }
+
+#[test]
+fn the_doctor_says_whether_the_browser_to_attach_to_is_there() {
+    let mut person = Person::new(Shown::Headless);
+    let lab = Lab::with(&[("TABMUX_ATTACH", &person.port.to_string())]);
+    let browser = || {
+        let checks = lab.run(&["doctor", "--json"]).json()["checks"].clone();
+        checks.as_array().unwrap().iter().find(|check| check["check"] == "browser").unwrap().clone()
+    };
+    let found = browser();
+    assert!(found["ok"] == json!(true) && found["found"].as_str().unwrap().contains("can be attached to"), "{found}");
+    person.quit();
+    let found = browser();
+    assert!(found["ok"] == json!(false) && !found["cure"].as_str().unwrap().is_empty(), "{found}");
+    assert_eq!(lab.run(&["doctor"]).code, 1);
+}

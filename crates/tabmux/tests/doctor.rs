@@ -137,6 +137,15 @@ fn private(directory: &Path) {
     std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
 }
 
+/// The doctor's own site is on this machine; where pages may not go there, it says so and judges nothing.
+#[test]
+fn with_rules_that_keep_pages_from_the_doctors_site_nothing_is_judged_and_the_doctor_says_so() {
+    let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("TABMUX_DENY_DOMAINS", "127.0.0.1")]);
+    let printed = doctor(&lab, &["--isolation=context"]);
+    assert!(printed.code == 69 && printed.stderr.contains("[policy_denied]") && printed.stdout.is_empty(), "{printed:?}");
+    lab.assert_nothing_left();
+}
+
 #[test]
 fn without_a_real_browser_nothing_is_judged_and_the_doctor_says_so() {
     let lab = Lab::new();

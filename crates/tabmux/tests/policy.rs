@@ -242,3 +242,14 @@ fn rules_that_cannot_be_kept_are_refused_at_the_start() {
         assert!(printed.code == 78 && printed.stderr.contains(said), "{printed:?}");
     }
 }
+
+/// Only a browser that tabmux starts is kept to the rules, so no session begins in another one.
+#[test]
+fn with_rules_no_session_begins_in_a_browser_that_somebody_else_started() {
+    let lab = Lab::with(&[ONLY_A]);
+    let client = lab.client_with(&["mcp", "--cdp-endpoint", "127.0.0.1:9"]);
+    client.initialize();
+    let text = client.fails("navigate", &json!({"url": "http://a.localhost/"}), "policy_denied");
+    assert!(text.contains("somebody else started") && text.contains("--cdp-endpoint"), "{text}");
+    assert_eq!(client.sessions(), Vec::<String>::new());
+}

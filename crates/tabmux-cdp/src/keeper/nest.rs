@@ -48,7 +48,7 @@ impl Nest {
             }
             let nest = Self { dir: profiles_dir.join(&id), socket: socket_path(runtime_dir, &id), id, lock_path, lock };
             DirBuilder::new().mode(0o700).create(&nest.dir)?;
-            for inner in [nest.fresh_profile(), nest.temporary_directory()] {
+            for inner in std::iter::once(nest.fresh_profile()).chain(nest.temporary()) {
                 DirBuilder::new().mode(0o700).create(inner)?;
             }
             return Ok(nest);
@@ -71,13 +71,10 @@ impl Nest {
         self.dir.join("profile")
     }
 
-    fn temporary_directory(&self) -> PathBuf {
-        self.dir.join("t")
-    }
-
-    /// Where the browser's temporary files go, so that they vanish with the nest; none when the path is too long for it.
+    /// Where the browser's temporary files go, so that they vanish with the nest, also after `kill -9`: beside its socket when
+    /// the nest's own path is too long for it, and none when both are.
     pub(super) fn temporary(&self) -> Option<PathBuf> {
-        Some(self.temporary_directory()).filter(|path| path.as_os_str().len() <= LONGEST_TEMPORARY)
+        [self.dir.join("t"), beside(&self.socket)].into_iter().find(|path| path.as_os_str().len() <= LONGEST_TEMPORARY)
     }
 
     /// The lock, for the browser to inherit.
@@ -109,7 +106,8 @@ pub(super) fn sweep_one(runtime_dir: &Path, profiles_dir: &Path, id: &str) -> Op
 fn remove(dir: &Path, socket: &Path, lock: &Path) {
     let gone = |result: io::Result<()>| result.is_ok() || result.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     // What cannot be removed keeps its lock, and with it the chance to be swept later.
-    if gone(fs::remove_dir_all(dir)) && gone(fs::remove_file(draft(socket))) && gone(fs::remove_file(socket)) {
+    let directories = gone(fs::remove_dir_all(dir)) && gone(fs::remove_dir_all(beside(socket)));
+    if directories && gone(fs::remove_file(draft(socket))) && gone(fs::remove_file(socket)) {
         let _ = fs::remove_file(lock);
     }
 }
@@ -120,6 +118,11 @@ fn lock_path(profiles_dir: &Path, id: &str) -> PathBuf {
 
 fn socket_path(runtime_dir: &Path, id: &str) -> PathBuf {
     runtime_dir.join(format!("{SOCKET_PREFIX}{id}{SOCKET_SUFFIX}"))
+}
+
+/// Temporary files that have no room in the nest.
+fn beside(socket: &Path) -> PathBuf {
+    socket.with_extension("t")
 }
 
 /// The name of a socket that does not listen yet.
@@ -159,6 +162,21 @@ mod tests {
         assert_eq!(everything(profiles.path()).len(), 2, "the living one and its lock");
         alive.remove();
         assert!(everything(profiles.path()).is_empty());
+    }
+
+    /// A browser that is killed removes nothing itself, so what it has in `/tmp` would stay for ever.
+    #[test]
+    fn temporary_files_have_a_place_that_is_swept_also_below_a_long_path() {
+        let (runtime, profiles) = (tempfile::tempdir_in("/tmp").unwrap(), tempfile::tempdir_in("/tmp").unwrap());
+        for directory in [profiles.path().to_owned(), profiles.path().join("long/".repeat(12))] {
+            let nest = Nest::make(runtime.path(), &directory).unwrap();
+            let temporary = nest.temporary().unwrap();
+            assert!(temporary.is_dir() && temporary.as_os_str().len() <= LONGEST_TEMPORARY, "{}", temporary.display());
+            fs::write(temporary.join("SingletonSocket"), "").unwrap();
+            drop(nest);
+            assert_eq!(sweep(runtime.path(), &directory).len(), 1);
+            assert!(!temporary.exists() && everything(runtime.path()).is_empty());
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use tabmux_core::{Code, Fault, SessionId};
 use tabmux_driver::{Download, DownloadState};
 use tabmux_tools::visible_line;
 
+/// How often a directory is emptied before it is left to the next daemon.
+const REMOVALS: usize = 3;
+
 /// Which downloads were said, and how far they were.
 #[derive(Debug, Default)]
 pub(super) struct Told(HashMap<String, DownloadState>);
@@ -53,10 +56,13 @@ pub(super) fn make(directory: &Path) -> Result<(), Fault> {
     })
 }
 
-/// On a thread of its own: it may hold much.
+/// On a thread of its own: it may hold much. Again where a file arrived while it was emptied.
 pub(super) async fn remove(directory: PathBuf) {
-    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(&directory)).await;
-    match removed {
+    let removed = tokio::task::spawn_blocking(move || {
+        let mut tries = (1..REMOVALS).map(|_| std::fs::remove_dir_all(&directory));
+        tries.find(Result::is_ok).unwrap_or_else(|| std::fs::remove_dir_all(&directory))
+    });
+    match removed.await {
         Ok(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => tracing::warn!(%error, "a session's downloads are left"),
         _ => {}
     }
