@@ -1,6 +1,7 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
 mod act;
+mod changes;
 mod child;
 mod chooser;
 mod closed;
@@ -17,6 +18,7 @@ mod quiet;
 mod read;
 mod script;
 mod shot;
+mod sight;
 mod state;
 mod storage;
 mod traffic;
@@ -31,8 +33,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Acted, Action, Awaited, Certificates, Dialog, DialogAnswer, DriverError, Emulation, HOUSEKEEPING, Handle, Image, LogEntry, Navigation,
-    Orientation, Page, PageEvent, Request, Result, Selector, Shot, StorageArea, StorageItem,
+    Acted, Action, Awaited, Certificates, Changes, Dialog, DialogAnswer, DriverError, Element, Emulation, HOUSEKEEPING, Handle, Image,
+    LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea, StorageItem,
 };
 use tokio::sync::mpsc;
 
@@ -259,6 +261,27 @@ impl Page for CdpPage {
         let value = self.run(script).await;
         given_up.done();
         value
+    }
+
+    async fn snapshot(&self, sight: &Sight) -> Result<Snapshot> {
+        self.state.usable()?;
+        let given_up = GivenUp::unless_done(self);
+        let seen = self.look(sight).await;
+        given_up.done();
+        seen
+    }
+
+    async fn elements(&self) -> Result<(Vec<Element>, u64)> {
+        self.state.usable()?;
+        let given_up = GivenUp::unless_done(self);
+        let found = self.visible_elements().await;
+        given_up.done();
+        found
+    }
+
+    async fn changes(&self, budget: u32) -> Result<Changes> {
+        self.state.usable()?;
+        self.compare(budget).await
     }
 
     async fn text(&self) -> Result<String> {

@@ -2,6 +2,7 @@
 //! time in the order they were admitted, and closes everything when it is told to stop. No other code touches
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
+mod changes;
 mod downloads;
 mod lasting;
 mod pages;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
 use tabmux_driver::ContextSpec;
-use tabmux_tools::{Arguments, Common, PageTool, Reply};
+use tabmux_tools::{Arguments, Common, Effect, Group, PageTool, Reply, Tool};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ use world::World;
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
 pub(crate) struct Job {
     pub(crate) admitted: Admitted,
-    pub(crate) tool: &'static dyn PageTool,
+    pub(crate) errand: Errand,
     pub(crate) common: Common,
     pub(crate) args: Arguments,
     pub(crate) turn: Turn,
@@ -41,6 +42,29 @@ pub(crate) enum Turn {
     Beside,
     /// Beside it too, and changing nothing: not even which tab is current, nor what has been told.
     Watching,
+}
+
+/// What is to be run on a page, and what is said after it went well.
+#[derive(Clone, Copy)]
+pub(crate) struct Errand {
+    pub(crate) tool: &'static dyn PageTool,
+    pub(crate) after: After,
+}
+
+/// What is said after a call that went well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Nothing,
+    /// What changed on the page.
+    Changes,
+}
+
+impl After {
+    /// Every tool that acts on a page. A script's own value is its answer.
+    pub(crate) fn of(tool: &Tool) -> Self {
+        let acts = tool.group == Group::Act && tool.effect == Effect::Write && !matches!(tool.name, "evaluate" | "handle_dialog");
+        if acts { Self::Changes } else { Self::Nothing }
+    }
 }
 
 /// What a finished call gives back.

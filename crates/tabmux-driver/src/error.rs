@@ -55,6 +55,10 @@ pub enum DriverError {
     FilesRefused(String),
     #[error("The browser does not take {0}.")]
     EmulationRefused(String),
+    #[error("The page is another than when this cursor was given.")]
+    StaleCursor,
+    #[error("{0:?} is no regular expression.")]
+    BadPattern(String),
     #[error("The page went elsewhere meanwhile.")]
     Navigated,
     /// Not answered in time; the browser is there and may have done it.
@@ -105,6 +109,8 @@ impl From<DriverError> for Fault {
             DriverError::NoChooser => (Code::BadArgument, "Click what opens it first, or give the selector of a file input."),
             DriverError::FilesRefused(_) => (Code::BadArgument, "Give one file, or another input."),
             DriverError::EmulationRefused(_) => (Code::BadArgument, "Give another value."),
+            DriverError::StaleCursor => (Code::StaleRef, "Take a snapshot without a cursor."),
+            DriverError::BadPattern(_) => (Code::BadArgument, "Write find as text, or as a JavaScript expression: /pric(e|es)/i."),
             DriverError::Navigated => (Code::TabGone, "Look at the page again: it shows another document now."),
             DriverError::Late(_) => (Code::Timeout, "Look how far it came (list_pages), then call again."),
             DriverError::Busy(_) => (Code::QueueFull, "Wait for calls that run, then call again."),

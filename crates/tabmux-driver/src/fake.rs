@@ -36,6 +36,7 @@ mod form;
 mod history;
 mod page;
 mod script;
+mod sight;
 mod storage;
 mod visit;
 mod world;

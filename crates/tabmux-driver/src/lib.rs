@@ -14,6 +14,7 @@ mod log;
 mod script;
 mod see;
 mod selector;
+mod sight;
 mod storage;
 mod traffic;
 mod wait;
@@ -38,6 +39,7 @@ pub use log::PageLog;
 pub use script::SCRIPT;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
 pub use selector::{By, Selector, Words};
+pub use sight::{Changes, Element, Rows, Scope, Sight, Snapshot, Which};
 pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
@@ -209,6 +211,15 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Runs a script in the page and gives its value as JSON.
     async fn evaluate(&self, script: &str) -> Result<serde_json::Value>;
+
+    /// What is on the page, as lines.
+    async fn snapshot(&self, sight: &Sight) -> Result<Snapshot>;
+
+    /// What can be seen in the main frame, and how many more there are beyond the bound.
+    async fn elements(&self) -> Result<(Vec<Element>, u64)>;
+
+    /// Waits a little until the page rests, and says what changed since the last time somebody looked, in about so many tokens.
+    async fn changes(&self, budget: u32) -> Result<Changes>;
 
     /// The page's visible text.
     async fn text(&self) -> Result<String>;

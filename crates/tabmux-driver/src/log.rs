@@ -8,6 +8,9 @@ use crate::LogEntry;
 /// How many unread entries a page keeps.
 const MAX_ENTRIES: usize = 1000;
 
+/// How many errors are said unasked.
+const MAX_ERRORS: usize = 3;
+
 /// How many bytes of one entry are kept; the rest is cut, and the cut is marked.
 const MAX_ENTRY_BYTES: usize = 8 * 1024;
 
@@ -16,6 +19,9 @@ const MAX_ENTRY_BYTES: usize = 8 * 1024;
 pub struct PageLog {
     entries: VecDeque<LogEntry>,
     lost: u64,
+    /// Errors that nobody was told of, and how many more.
+    errors: Vec<String>,
+    more_errors: u64,
 }
 
 impl PageLog {
@@ -24,7 +30,19 @@ impl PageLog {
             self.entries.pop_front();
             self.lost += 1;
         }
+        if matches!(level, "error" | "exception") {
+            if self.errors.len() < MAX_ERRORS {
+                self.errors.push(shortened(text));
+            } else {
+                self.more_errors += 1;
+            }
+        }
         self.entries.push_back(LogEntry { level: level.to_owned(), text: shortened(text) });
+    }
+
+    /// Takes the errors since the last time, and how many more there were; they stay in the log.
+    pub fn take_errors(&mut self) -> (Vec<String>, u64) {
+        (std::mem::take(&mut self.errors), std::mem::take(&mut self.more_errors))
     }
 
     /// Takes everything, oldest first, and how many were lost since the last time.
@@ -54,6 +72,16 @@ mod tests {
         let (entries, lost) = log.take();
         assert_eq!((entries.len(), lost, entries[0].text.as_str()), (MAX_ENTRIES, 3, "3"));
         assert_eq!(log.take(), (vec![], 0));
+    }
+
+    #[test]
+    fn errors_are_told_once_and_stay_in_the_log() {
+        let mut log = PageLog::default();
+        for (level, text) in [("log", "a"), ("error", "b"), ("exception", "c"), ("error", "d"), ("error", "e")] {
+            log.push(level, text);
+        }
+        assert_eq!(log.take_errors(), (vec!["b".to_owned(), "c".into(), "d".into()], 1));
+        assert_eq!((log.take_errors(), log.take().0.len()), ((vec![], 0), 5));
     }
 
     #[test]

@@ -8,11 +8,22 @@
 pub const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\nif (globalThis.tabmux) return;\n",
     include_str!("script/refs.js"),
+    include_str!("script/roles.js"),
+    include_str!("script/names.js"),
+    // Names in a block are its own.
+    "{\n",
+    include_str!("script/walk.js"),
+    include_str!("script/controls.js"),
+    include_str!("script/lines.js"),
+    include_str!("script/snapshot.js"),
+    include_str!("script/changes.js"),
+    "}\n",
+    include_str!("script/elements.js"),
     include_str!("script/text.js"),
-    include_str!("script/called.js"),
     include_str!("script/closed.js"),
     // Acting has words of its own.
     "{\n",
+    include_str!("script/called.js"),
     include_str!("script/locate.js"),
     include_str!("script/aim.js"),
     include_str!("script/arm.js"),

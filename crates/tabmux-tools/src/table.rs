@@ -6,8 +6,9 @@ use tabmux_core::{Code, Fault};
 use crate::arguments::nearest;
 use crate::tools::{
     click_element, close_all_sessions, close_page, close_session, console, cookies, downloads, drag, emulate, evaluate, execute_sequence,
-    handle_dialog, hover, list_pages, list_sessions, navigate, network, new_page, pdf, press_key, read_text, screenshot, scroll,
-    select_option, select_page, set_current_session, set_value, start_browser, storage, tap_element, type_text, upload_file, wait_for,
+    get_visible_elements, handle_dialog, hover, list_pages, list_sessions, navigate, network, new_page, pdf, press_key, read_text,
+    screenshot, scroll, select_option, select_page, set_current_session, set_value, snapshot, start_browser, storage, tap_element,
+    type_text, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -24,6 +25,8 @@ pub static TABLE: &[Tool] = &[
     list_pages::TOOL,
     select_page::TOOL,
     close_page::TOOL,
+    snapshot::TOOL,
+    get_visible_elements::TOOL,
     read_text::TOOL,
     screenshot::TOOL,
     console::TOOL,
@@ -153,7 +156,10 @@ mod tests {
     #[test]
     fn only_tools_that_change_nothing_may_be_sent_twice() {
         let reads: Vec<_> = TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name).collect();
-        assert_eq!(reads, ["list_sessions", "list_pages", "read_text", "network", "wait_for", "downloads"]);
+        assert_eq!(
+            reads,
+            ["list_sessions", "list_pages", "snapshot", "get_visible_elements", "read_text", "network", "wait_for", "downloads"]
+        );
     }
 
     /// C8: only these make a session; `start_browser` is a desk tool and makes one always.

@@ -54,6 +54,8 @@ pub(super) struct Progress {
     /// The documents before it, the latest first.
     former: VecDeque<String>,
     pub(super) loaded: bool,
+    /// Another document was asked for and is not there yet.
+    pub(super) underway: bool,
     /// The document is Chromium's own error page.
     pub(super) unreachable: bool,
     pub(super) life: Life,
@@ -75,6 +77,8 @@ struct Inner {
     chooser: Option<OpenChooser>,
     log: PageLog,
     traffic: Traffic,
+    /// Which document somebody saw last, and at which address.
+    looked_at: Option<(u64, String)>,
     /// What it asked a new tab or window for, and when: such pages do not say who opened them (FACTS: ctrl-, middle- and shift-click).
     asked: VecDeque<(Instant, String)>,
     /// `None` once the page is gone: the listener hears the end of its channel.
@@ -119,6 +123,7 @@ impl PageState {
             chooser: None,
             log: PageLog::default(),
             traffic: Traffic::default(),
+            looked_at: None,
             asked: VecDeque::new(),
             events: Some(events),
             unheard: Some(unheard),
@@ -184,6 +189,23 @@ impl PageState {
 
     pub(super) fn chooser_answered(&self) {
         self.inner().chooser = None;
+    }
+
+    /// Somebody looks at the page as it is now; whether it is elsewhere than at the last look.
+    pub(super) fn looked(&self) -> bool {
+        let commits = self.progress.borrow().commits;
+        let mut inner = self.inner();
+        let now = (commits, inner.url.clone());
+        inner.looked_at.replace(now.clone()).is_some_and(|before| before != now)
+    }
+
+    /// Which document somebody saw last.
+    pub(super) fn looked_commits(&self) -> Option<u64> {
+        self.inner().looked_at.as_ref().map(|(commits, _)| *commits)
+    }
+
+    pub(super) fn take_errors(&self) -> (Vec<String>, u64) {
+        self.inner().log.take_errors()
     }
 
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
@@ -287,6 +309,8 @@ impl PageState {
         match method {
             page::LifecycleEvent::METHOD => self.lifecycle(params),
             page::FrameNavigated::METHOD => self.navigated(params),
+            page::FrameStartedNavigating::METHOD => self.started(params),
+            page::FrameStoppedLoading::METHOD => self.stopped(params),
             page::NavigatedWithinDocument::METHOD => self.moved_within(params),
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
@@ -320,6 +344,7 @@ impl PageState {
             // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
             if progress.loader != event.loader_id {
                 progress.commit(event.loader_id);
+                progress.underway = false;
                 progress.unreachable = false;
             }
             progress.loaded = true;
@@ -344,10 +369,25 @@ impl PageState {
         self.recovered();
         self.progress.send_modify(|progress| {
             progress.commit(frame.loader_id);
+            progress.underway = false;
             // A page from the back/forward cache is there at once and loads nothing.
             progress.loaded = event.kind == "BackForwardCacheRestore";
             progress.unreachable = unreachable;
         });
+    }
+
+    fn started(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameStartedNavigating>(params).filter(|event| event.frame_id == self.main_frame) else { return };
+        if !event.navigation_type.to_lowercase().contains("samedocument") {
+            self.progress.send_modify(|progress| progress.underway = true);
+        }
+    }
+
+    /// Also of one that came to nothing: a download, an empty answer.
+    fn stopped(&self, params: &RawValue) {
+        if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
+            self.progress.send_modify(|progress| progress.underway = false);
+        }
     }
 
     fn moved_within(&self, params: &RawValue) {

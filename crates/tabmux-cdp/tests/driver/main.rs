@@ -13,6 +13,7 @@ mod hostile;
 mod memory;
 mod script;
 mod shot;
+mod sight;
 mod spinning;
 mod support;
 mod wait;

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
-use crate::session::{Job, SessionHandle, Turn, Work};
+use crate::session::{After, Errand, Job, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -145,7 +145,7 @@ impl Hub {
                 let outcome = self.isolated(desk_tool.run(&desk, &common, args), deadline, &cancel).await;
                 super::reply::of_desk(outcome, desk.facts())
             }
-            Run::Page(page_tool) => self.page_call(page_tool, common, number, ask, deadline).await,
+            Run::Page(page_tool) => self.page_call(Errand { tool: page_tool, after: After::of(tool) }, common, number, ask, deadline).await,
         }
     }
 
@@ -189,15 +189,8 @@ impl Hub {
         )
     }
 
-    async fn page_call(
-        self: &Arc<Self>,
-        tool: &'static dyn PageTool,
-        common: Common,
-        number: Option<TabNumber>,
-        ask: Ask,
-        deadline: Instant,
-    ) -> Answer {
-        match self.admit(tool, common, number, &ask.caller, ask.args, deadline) {
+    async fn page_call(self: &Arc<Self>, errand: Errand, common: Common, number: Option<TabNumber>, ask: Ask, deadline: Instant) -> Answer {
+        match self.admit(errand, common, number, &ask.caller, ask.args, deadline) {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
@@ -223,15 +216,15 @@ impl Hub {
     /// the session in it too when the caller has none, so that two of them at once share one (C8).
     fn admit(
         self: &Arc<Self>,
-        tool: &'static dyn PageTool,
+        errand: Errand,
         mut common: Common,
         number: Option<TabNumber>,
         caller: &CallerOf,
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
-        let watched = tool.watches(&args);
-        let turn = match (&watched, tool.skips_queue()) {
+        let watched = errand.tool.watches(&args);
+        let turn = match (&watched, errand.tool.skips_queue()) {
             (Some(_), _) => Turn::Watching,
             (None, true) => Turn::Beside,
             (None, false) => Turn::Queue,
@@ -239,7 +232,7 @@ impl Hub {
         common.session = watched.or(common.session);
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, (tool, turn), common.session.as_deref(), tab, caller);
+        let admitted = self.admit_locked(&mut state, (errand.tool, turn), common.session.as_deref(), tab, caller);
         let pending = admitted.and_then(|(admitted, made)| {
             let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
                 state.registry.finish(admitted.call, self.clock.now());
@@ -251,7 +244,7 @@ impl Hub {
             let abort = CancellationToken::new();
             // However the call named it: the session's own id from here on.
             common.tab = admitted.tab.map(|tab| tab.to_string());
-            handle.submit(Job { admitted, tool, common, args, turn, abort: abort.clone(), reply });
+            handle.submit(Job { admitted, errand, common, args, turn, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
             Ok(Pending { admitted, turn, made, deadline, answer, ended, guard })
         });
@@ -302,7 +295,8 @@ impl Hub {
     ) -> Result<Work, Fault> {
         let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
         let common = Common { session: Some(handle), ..Common::default() };
-        self.admit(tool, common, None, caller, args, deadline)?.wait(&CancellationToken::new()).await
+        let errand = Errand { tool, after: After::Nothing };
+        self.admit(errand, common, None, caller, args, deadline)?.wait(&CancellationToken::new()).await
     }
 
     /// The call has ended; the second time says nothing new.

@@ -15,9 +15,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::changes;
 use super::downloads::{self, Told};
 use super::pages::CallPages;
-use super::{Job, Lasting, Turn, Work};
+use super::{After, Errand, Job, Lasting, Turn, Work};
 use crate::hub::Hub;
 
 /// How long making a context, or finding one again, may take; it outlives the call that asked for it.
@@ -403,7 +404,7 @@ impl World {
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(super) async fn execute(self: &Arc<Self>, job: Job) {
-        let Job { admitted, tool, common, args, turn, abort, reply } = job;
+        let Job { admitted, errand: Errand { tool, after }, common, args, turn, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
@@ -413,7 +414,12 @@ impl World {
             if turn == Turn::Queue {
                 self.look_around().await;
             }
-            let reply = tool.run(&pages, &common, args).await?;
+            let mut reply = tool.run(&pages, &common, args).await?;
+            if after == After::Changes
+                && let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab))
+            {
+                changes::append(&mut reply, &*page).await;
+            }
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
         };

@@ -12,13 +12,15 @@ use super::cookies::CookieJar;
 use super::form::{Effect, Form};
 use super::history::History;
 use super::script::Script;
+use super::sight::Seen;
 use super::storage::Storage;
 use super::visit::{self, Visit};
 use super::world::FakeWorld;
 use super::{FakeContext, locked};
 use crate::{
-    Acted, Action, Area, Awaited, Chooser, Dialog, DialogAnswer, DriverError, Handle, Image, ImageFormat, LogEntry, Navigation,
-    Orientation, Page, PageEvent, PageLog, PageRecord, Request, Result, Selector, Shot, StorageArea, StorageItem, Traffic,
+    Acted, Action, Area, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat, LogEntry,
+    Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea,
+    StorageItem, Traffic,
 };
 
 /// One white dot, as PNG and as JPEG: a fake page has nothing to see.
@@ -62,6 +64,7 @@ struct State {
     form: Form,
     log: PageLog,
     traffic: Traffic,
+    seen: Seen,
     dialog: Option<OpenDialog>,
     chooser: Option<Chooser>,
     /// `None` once the page is closed: the listener hears the end of its channel.
@@ -93,6 +96,7 @@ impl FakePage {
             form: Form::default(),
             log: PageLog::default(),
             traffic: Traffic::default(),
+            seen: Seen::default(),
             dialog: None,
             chooser: None,
             events: Some(events),
@@ -338,6 +342,30 @@ impl Page for FakePage {
             ended = self.end_of(document) => Err(ended),
             value = self.perform(script) => value,
         }
+    }
+
+    async fn snapshot(&self, sight: &Sight) -> Result<Snapshot> {
+        self.document()?;
+        self.not_frozen()?;
+        let mut state = locked(&self.state);
+        let (url, added) = (state.history.url().to_owned(), state.added.clone());
+        state.seen.look(&url, &visit::title(&url), &added, sight)
+    }
+
+    async fn elements(&self) -> Result<(Vec<Element>, u64)> {
+        self.document()?;
+        self.not_frozen()?;
+        let link = Element { text: self.url(), css_selector: "a".into(), role: "link".into(), tag: "a".into() };
+        Ok((vec![link], 0))
+    }
+
+    async fn changes(&self, _budget: u32) -> Result<Changes> {
+        self.document()?;
+        self.not_frozen()?;
+        let mut state = locked(&self.state);
+        let (url, added) = (state.history.url().to_owned(), state.added.clone());
+        let (errors, more_errors) = state.log.take_errors();
+        Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &visit::title(&url), &added) })
     }
 
     async fn text(&self) -> Result<String> {

@@ -43,6 +43,27 @@ async fn an_answer_says_session_tab_and_url_to_programs() {
     assert_eq!((answer.outcome.unwrap_err().code, &answer.result["sessionId"]), (Code::BadArgument, &json!("browser-1")));
 }
 
+#[tokio::test]
+async fn an_act_says_what_changed_on_the_page_and_what_only_reads_does_not() {
+    let house = House::new();
+    let agent = house.agent("a");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let upload = json!({"sessionId": "s", "paths": [file.path()]});
+    agent.ok("start_browser", json!({"sessionId": "s", "navigationUrl": "http://a.test/"})).await;
+    for script in ["openChooser()", "document.body.append(\"Hello\")", "error(\"no milk\")"] {
+        let said = agent.ok("evaluate", json!({"sessionId": "s", "script": script})).await;
+        assert!(!said.text.contains("changed") && !said.text.contains("Hello\""), "{}", said.text);
+        if script == "openChooser()" {
+            agent.ok("snapshot", json!({"sessionId": "s"})).await;
+        }
+    }
+    let said = agent.ok("upload_file", upload.clone()).await;
+    assert!(said.text.ends_with("\n+ \"Hello\"\n[error] no milk"), "{}", said.text);
+    agent.ok("evaluate", json!({"sessionId": "s", "script": "openChooser()"})).await;
+    let said = agent.ok("upload_file", upload).await;
+    assert!(said.text.ends_with("\nNothing else changed."), "{}", said.text);
+}
+
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -62,7 +62,10 @@ async fn a_welcome_says_version_pid_and_which_tools_only_read() {
     let welcome = &answer["welcome"];
     assert_eq!((&answer["tabmux"], &welcome["pid"]), (&json!(1), &json!(std::process::id())));
     assert_eq!(welcome["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(welcome["read_only_tools"], json!(["list_sessions", "list_pages", "read_text", "network", "wait_for", "downloads"]));
+    assert_eq!(
+        welcome["read_only_tools"],
+        json!(["list_sessions", "list_pages", "snapshot", "get_visible_elements", "read_text", "network", "wait_for", "downloads"])
+    );
     assert_eq!(street.house.sessions(), 0, "coming makes no session");
 }
 

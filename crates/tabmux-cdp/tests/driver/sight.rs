@@ -1,0 +1,214 @@
+//! What is read of real pages: how it is written, what it costs, and that nothing is missing in it.
+
+mod agrees;
+mod changes;
+mod costs;
+mod hostile;
+mod refs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::Want;
+use tabmux_driver::{Browser, Context, ContextSpec, DriverError, Navigation, Page, Rows, Scope, Sight, Snapshot, Which};
+
+use crate::support;
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("a browser answers in time")
+}
+
+/// A browser with one page, which shows what it is given.
+struct Stage {
+    browser: Arc<CdpBrowser>,
+    _context: Arc<dyn Context>,
+    page: Arc<dyn Page>,
+}
+
+impl Stage {
+    async fn new(want: Want) -> Self {
+        let browser = support::chromium_for(want).await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        Self { browser, _context: context, page }
+    }
+
+    async fn showing(body: &str) -> Self {
+        let stage = Self::new(Want::Plain).await;
+        stage.show(body).await;
+        stage
+    }
+
+    async fn show(&self, body: &str) {
+        let body = body.to_owned();
+        let site = support::site(move |_| body.clone()).await;
+        soon(self.page.navigate(Navigation::To(&format!("{site}/?title=Shown")))).await.expect("it goes there");
+    }
+
+    async fn see(&self, sight: &Sight) -> Snapshot {
+        soon(self.page.snapshot(sight)).await.expect("a page can be seen")
+    }
+
+    async fn lines(&self) -> String {
+        self.see(&Sight::default()).await.text
+    }
+
+    async fn run(&self, script: &str) -> serde_json::Value {
+        soon(self.page.evaluate(script)).await.expect("it runs")
+    }
+}
+
+const FORM: &str = r##"<h1>Create account</h1><form>
+    <label>Full name <input name=name required></label>
+    <label for=mail>Email</label><input id=mail type=email placeholder="you@example.com">
+    <label>Password <input type=password value=hunter2></label>
+    <label>Country <select><option>Germany<option>France<option selected>Spain</select></label>
+    <fieldset><legend>Plan</legend><label><input type=radio name=plan checked> Free</label> <label><input type=radio name=plan> Pro</label></fieldset>
+    <label><input type=checkbox> I agree to the <a href="/terms">terms</a></label>
+    <button>Sign up</button> <button type=button disabled>Cancel</button></form>
+    <p>Have an account? <a href="/in">Sign in</a>.</p>"##;
+
+#[tokio::test]
+async fn a_form_is_read_as_a_person_would_read_it() {
+    let stage = Stage::showing(FORM).await;
+    let expected = r##"# "Create account"
+e1 textbox "Full name" required
+e2 textbox "Email"
+e3 textbox "Password" password filled
+e4 combobox "Country" = "Spain" of "Germany", "France", "Spain"
+group "Plan": e5 radio "Free" checked e6 radio "Pro"
+e7 checkbox "I agree to the terms" e8 link "terms" e9 button "Sign up" e10 button "Cancel" disabled
+"Have an account?" e11 link "Sign in" ".""##;
+    assert_eq!(stage.lines().await, expected);
+    let interactive = Sight { which: Which::Interactive, ..Sight::default() };
+    assert!(!stage.see(&interactive).await.text.contains("Have an account"));
+}
+
+#[tokio::test]
+async fn shadow_trees_slots_frames_canvases_and_what_is_hidden_are_told_as_they_are() {
+    let stage = Stage::showing(
+        "<my-card><b slot=title>Title</b>rest</my-card><iframe srcdoc='<button>In frame</button>'></iframe><canvas width=40 height=20></canvas> \
+         <div style='display:none'>gone</div><div style='visibility:hidden'>gone <i style='visibility:visible'>here</i></div> \
+         <div aria-hidden=true><p>gone</div><details><summary>More</summary>gone</details><div style='display:contents'>flat</div> \
+         <div onclick='1'>Press</div><div style='cursor:pointer'><span>Card</span></div> \
+         <script>customElements.define('my-card', class extends HTMLElement { constructor() { super(); \
+         this.attachShadow({ mode: 'open' }).innerHTML = '<button>Shadow</button> <slot name=title></slot> <slot></slot>'; } })</script>",
+    )
+    .await;
+    let text = stage.lines().await;
+    let expected = "e1 button \"Shadow\" \"Title rest\"\ne2 iframe: e3 button \"In frame\"\n\
+                    e4 canvas 40x20, drawn: only a screenshot shows it\n\"here\"\ne5 disclosure \"More\" collapsed\n\"flat\"\n\
+                    e6 clickable \"Press\"\ne7 clickable \"Card\"";
+    assert_eq!(text, expected);
+    assert!(!text.contains("gone"));
+}
+
+/// In full Chromium the frame of another site is in another process.
+#[tokio::test]
+async fn frames_of_other_sites_cost_one_message_each_and_their_refs_work() {
+    let site = support::site(|path| match path {
+        "/" => {
+            "<h1>Outer</h1><iframe name=near src=/near></iframe><script>const far = document.createElement('iframe'); far.title = 'Far'; \
+                far.src = location.origin.replace('127.0.0.1', 'localhost') + '/far'; document.body.append(far);</script>"
+                .into()
+        }
+        path => format!("<button>{path}</button>"),
+    })
+    .await;
+    for want in [Want::Plain, Want::Full] {
+        let stage = Stage::new(want).await;
+        soon(stage.page.navigate(Navigation::To(&site))).await.expect("it goes there");
+        // The load of a page does not wait for what another process says; each question gives it time.
+        let text = soon(async {
+            loop {
+                let text = stage.lines().await;
+                if text.contains("/far") {
+                    return text;
+                }
+            }
+        })
+        .await;
+        assert_eq!(text, "# \"Outer\"\ne1 iframe: e2 button \"/near\"\ne3 iframe \"Far\"\nin e3:\n e4 button \"/far\"", "{want:?}");
+        let tap = stage.browser.connection().tap(100);
+        stage.lines().await;
+        assert_eq!(tap.sent().iter().map(|sent| sent.method).collect::<Vec<_>>(), ["Runtime.callFunctionOn"; 2], "{want:?}");
+        let inside = stage.see(&Sight { scope: Scope::Ref(4), ..Sight::default() }).await;
+        assert_eq!(inside.text, "e4 button \"/far\"", "{want:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_one_message() {
+    let stage = Stage::showing(FORM).await;
+    let tap = stage.browser.connection().tap(100);
+    stage.lines().await;
+    stage.lines().await;
+    assert_eq!(tap.sent().iter().map(|sent| sent.method).collect::<Vec<_>>(), ["Runtime.callFunctionOn"; 2]);
+}
+
+fn rows(count: usize) -> String {
+    let row = |at: usize| {
+        format!(
+            "<li><a href='/item/{at}'>Item number {at}</a> <span>{at}.99 EUR</span> <input type=checkbox aria-label='Select item {at}'> \
+             <button>Add to cart</button> <button aria-label='Remove item {at}'>x</button></li>"
+        )
+    };
+    format!("<h1>Things</h1><ul>{}</ul>", (0..count).map(row).collect::<String>())
+}
+
+#[tokio::test]
+async fn repeated_rows_are_folded_and_unfolded_by_their_refs_in_full_or_by_finding_them() {
+    let stage = Stage::showing(&rows(200)).await;
+    let text = stage.lines().await;
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    assert_eq!(lines[4], "… 196 more rows like this, e13–e796");
+    assert!(lines[5].starts_with("- e797 link \"Item number 199\""), "{text}");
+    let unfolded = stage.see(&Sight { scope: Scope::Span(13, 796), rows: Rows::All, ..Sight::default() }).await;
+    assert_eq!(unfolded.text.lines().next().map(|line| line.starts_with("- e13 link \"Item number 3\"")), Some(true));
+    let full = stage.see(&Sight { rows: Rows::All, budget: 1_000_000, ..Sight::default() }).await;
+    assert_eq!((full.text.lines().count(), full.left), (201, 0));
+    let found = stage.see(&Sight { find: Some("/number 15[67]\"/".into()), ..Sight::default() }).await;
+    assert_eq!(found.text.lines().count(), 2, "{}", found.text);
+    let bad = soon(stage.page.snapshot(&Sight { find: Some("/(/".into()), ..Sight::default() })).await;
+    assert_eq!(bad, Err(DriverError::BadPattern("/(/".into())));
+}
+
+#[tokio::test]
+async fn a_budget_cuts_between_lines_and_the_cursor_goes_on_until_all_was_said() {
+    let stage = Stage::showing(&rows(200)).await;
+    let full = stage.see(&Sight { rows: Rows::All, budget: 1_000_000, ..Sight::default() }).await;
+    let mut sight = Sight { rows: Rows::All, budget: 2000, ..Sight::default() };
+    let (mut whole, mut pieces) = (Vec::new(), 0);
+    loop {
+        let piece = stage.see(&sight).await;
+        assert!(costs::tokens(&piece.text) <= 2000, "{}", costs::tokens(&piece.text));
+        whole.push(piece.text);
+        pieces += 1;
+        sight.cursor = piece.cursor;
+        if sight.cursor.is_none() {
+            break;
+        }
+    }
+    assert!(pieces > 3);
+    assert_eq!(whole.join("\n"), full.text);
+    let stale = soon(stage.page.snapshot(&Sight { cursor: Some("1:5".into()), ..Sight::default() })).await;
+    assert_eq!(stale, Err(DriverError::StaleCursor));
+}
+
+#[tokio::test]
+async fn a_part_of_the_page_is_seen_by_selector_and_by_depth() {
+    let stage = Stage::showing("<main><h1>A</h1><ul><li>one<ul><li>two<ul><li>three</ul></ul></ul></main><nav><a href=1>B</a></nav>").await;
+    let css = Sight { scope: Scope::Css("nav".into()), ..Sight::default() };
+    assert_eq!(stage.see(&css).await.text, "navigation: e1 link \"B\"");
+    let shallow = Sight { depth: Some(2), ..Sight::default() };
+    assert_eq!(stage.see(&shallow).await.text, "main:\n # \"A\"\n - \"one\"\n  … 2 more lines below\nnavigation: e1 link \"B\"");
+    for (css, error) in [
+        ("#nowhere", DriverError::ElementNotFound { selector: "#nowhere".into(), near: Vec::new() }),
+        ("a[", DriverError::BadSelector { selector: "a[".into(), why: "it is no CSS".into() }),
+    ] {
+        let failed = soon(stage.page.snapshot(&Sight { scope: Scope::Css(css.into()), ..Sight::default() })).await;
+        assert_eq!(failed, Err(error));
+    }
+}

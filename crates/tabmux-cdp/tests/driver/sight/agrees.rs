@@ -1,0 +1,167 @@
+//! What we read beside what Chromium itself tells assistive technology: nothing that can be focused is missing, and it has the
+//! same role and name.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tabmux_cdp::protocol::accessibility::GetFullAXTree;
+use tabmux_cdp::protocol::target::AttachToTarget;
+
+use super::*;
+
+/// How many documentation pages are compared.
+const PAGES: usize = 20;
+
+/// Roles that have another name here.
+const CALLED: [(&str, &str); 10] = [
+    ("DisclosureTriangle", "disclosure"),
+    ("Iframe", "iframe"),
+    ("ColorWell", "colorwell"),
+    ("Date", "date"),
+    ("DateTime", "datetime"),
+    ("InputTime", "time"),
+    ("Canvas", "canvas"),
+    ("Video", "video"),
+    ("Audio", "audio"),
+    ("generic", "focusable"),
+];
+
+/// What Chromium says can be focused: role and name.
+async fn focusable(stage: &Stage) -> Vec<(String, String)> {
+    let connection = stage.browser.connection();
+    let attach = AttachToTarget { target_id: stage.page.handle().0.clone(), flatten: Some(true) };
+    let session = connection.call(None, &attach).await.expect("our own page").session_id;
+    let tree = soon(connection.call(Some(&session), &GetFullAXTree::default())).await.expect("it has a tree");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for node in tree.nodes.iter().filter(|node| !node.ignored) {
+        let can =
+            node.properties.iter().flatten().any(|property| property.name == "focusable" && property.value.value == Some(true.into()));
+        let role = text(node.role.as_ref().and_then(|role| role.value.as_ref()));
+        // Options of a closed list are told with it.
+        if can && !["RootWebArea", "option", "MenuListPopup"].contains(&role.as_str()) {
+            let role = CALLED.iter().find(|(theirs, _)| *theirs == role).map_or(role.as_str(), |(_, ours)| ours).to_owned();
+            let name = text(node.name.as_ref().and_then(|name| name.value.as_ref()));
+            found.push((role, name.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+    }
+    found
+}
+
+/// A line's words, and what is quoted in it.
+fn words(line: &str) -> Vec<(String, bool)> {
+    let (mut found, mut rest) = (Vec::new(), line);
+    while let Some(first) = rest.chars().next() {
+        let length = if first == '"' {
+            let mut quotes = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+            found.push((quotes.next().expect("a quote").expect("JSON"), true));
+            quotes.byte_offset()
+        } else {
+            let word = rest.split([' ', '"']).next().unwrap_or_default();
+            found.push((word.to_owned(), false));
+            word.len().max(1)
+        };
+        rest = &rest[length..];
+    }
+    found.retain(|(word, quoted)| *quoted || !word.is_empty());
+    found
+}
+
+/// What we say can be acted upon: role and name, counted.
+fn told(text: &str) -> HashMap<(String, String), usize> {
+    let is_ref =
+        |word: &str| word.strip_prefix('e').is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut found = HashMap::new();
+    for words in text.lines().map(words) {
+        for at in (0..words.len()).filter(|at| !words[*at].1 && is_ref(&words[*at].0)) {
+            let role = words.get(at + 1).map_or("", |(word, _)| word).trim_end_matches(':').to_owned();
+            let name = words.get(at + 2).filter(|(_, quoted)| *quoted).map(|(name, _)| name.clone()).unwrap_or_default();
+            *found.entry((role, name)).or_default() += 1;
+        }
+    }
+    found
+}
+
+async fn compare(stage: &Stage, what: &str) -> (usize, Vec<(String, String)>) {
+    let text = stage.see(&Sight { rows: Rows::All, budget: 10_000_000, ..Sight::default() }).await.text;
+    let (mut ours, theirs) = (told(&text), focusable(stage).await);
+    let mut missing = Vec::new();
+    for found in &theirs {
+        match ours.get_mut(found) {
+            Some(left) if *left > 0 => *left -= 1,
+            _ => missing.push(found.clone()),
+        }
+    }
+    let unnamed: usize = missing.iter().filter(|(role, _)| !ours.keys().any(|(known, _)| known == role)).count();
+    assert_eq!(unnamed, 0, "{what}: nothing of this kind is in\n{text}\n{missing:?}");
+    (theirs.len(), missing)
+}
+
+#[tokio::test]
+async fn roles_and_names_of_all_kinds_of_controls_are_chromiums() {
+    let stage = Stage::showing(
+        r##"<a href=1>Link <b>bold</b></a><a href=2 aria-label="Labelled">x</a><a href=3><img alt="Picture" src="data:,"></a>
+        <button title=Tip></button><button><span>One</span><div>Two</div></button><input type=submit><input type=reset value=Again>
+        <label for=x>Text field</label><input id=x><input placeholder=Hint><input type=search aria-labelledby="l1 l2"><b id=l1>First</b><i id=l2 hidden>Second</i>
+        <textarea title=Area></textarea><select aria-label=Choose><option>A<option>B</select><input type=checkbox aria-label=Check><label><input type=radio>Radio</label>
+        <input type=range aria-label=Range><input type=number aria-label=Number><input type=color aria-label=Colour>
+        <div role=button tabindex=0>Own <em>button</em></div><div role=tab tabindex=0 aria-selected=true>Tab</div><div role=switch tabindex=0 aria-checked=true>Switch</div>
+        <div role=menuitem tabindex=-1>Item</div><details><summary>Details</summary>x</details><button style="text-transform:uppercase">loud</button>
+        <button aria-labelledby=gone>Fallback</button><a href=4 role=button>Pressed</a><span role=link tabindex=0>Span link</span><div role=slider tabindex=0 aria-label=Slide aria-valuenow=3></div>"##,
+    )
+    .await;
+    let (count, missing) = compare(&stage, "controls").await;
+    assert!(count >= 27 && missing.is_empty(), "{count}: {missing:?}");
+}
+
+/// Pages of Debian's documentation packages, whichever are installed.
+fn documentation() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::from("/usr/share/doc")];
+    while let Some(directory) = open.pop() {
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        let mut taken = 0;
+        for path in paths {
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            } else if is_page(&path) && taken < 4 {
+                taken += 1;
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.truncate(PAGES);
+    found
+}
+
+fn is_page(path: &Path) -> bool {
+    let size = std::fs::metadata(path).map_or(0, |about| about.len());
+    path.extension().is_some_and(|ending| ending == "html") && (4_000..200_000).contains(&size)
+}
+
+#[tokio::test]
+async fn on_documentation_pages_names_and_roles_are_chromiums_for_99_of_100() {
+    let pages = documentation();
+    if pages.len() < PAGES {
+        tracing_line(&format!("only {} documentation pages are installed here", pages.len()));
+    }
+    let stage = Stage::new(Want::Plain).await;
+    let (mut all, mut wrong) = (0, Vec::new());
+    for path in pages {
+        soon(stage.page.navigate(Navigation::To(&format!("file://{}", path.display())))).await.expect("it opens");
+        let (count, missing) = compare(&stage, &path.display().to_string()).await;
+        all += count;
+        wrong.extend(missing);
+    }
+    assert!(wrong.len() * 100 <= all, "{} of {all}: {wrong:?}", wrong.len());
+}
+
+/// A line that is seen when the test runs, as for tests that cannot run.
+#[allow(clippy::print_stderr, reason = "a test says what it could not do")]
+fn tracing_line(text: &str) {
+    eprintln!("{text}");
+}

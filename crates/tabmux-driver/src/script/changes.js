@@ -1,0 +1,92 @@
+// What changed since the last look. It waits until the page rests: nothing changed for two frames. A page that never rests is
+// looked at all the same.
+const REST_FRAMES = 2;
+
+verbs.changes = async ({ most, patience, fresh }) => {
+  await rest(patience);
+  const before = look.known;
+  const { children } = await survey(document.documentElement);
+  const lines = linesOf(children);
+  look.known = remember(lines);
+  if (before === null || fresh) return { first: true, text: outline(lines, most) };
+  return { first: false, text: difference(before, look.known, most) };
+};
+
+// Timers stand in for frames where none are drawn.
+const frameOrSoon = () => new Promise((resolve) => {
+  const timer = setTimeout(resolve, 100);
+  requestAnimationFrame(() => {
+    clearTimeout(timer);
+    resolve();
+  });
+});
+
+async function rest(patience) {
+  const until = performance.now() + patience;
+  let changed = false;
+  const observer = new MutationObserver(() => (changed = true));
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  for (let quiet = 0; quiet < REST_FRAMES && performance.now() < until; quiet++) {
+    await frameOrSoon();
+    if (changed) quiet = -1;
+    changed = false;
+  }
+  observer.disconnect();
+}
+
+// The beginning of a page nobody has seen yet.
+function outline(lines, most) {
+  const out = [];
+  let spent = 0;
+  for (const line of folded(lines)) {
+    const text = written(line);
+    spent += tokens(text);
+    if (spent > most) break;
+    out.push(text);
+  }
+  return out.join("\n");
+}
+
+function difference(before, now, most) {
+  const counts = new Map();
+  const byRef = new Map();
+  for (const line of before) {
+    counts.set(line.text, (counts.get(line.text) ?? 0) + 1);
+    if (line.ref > 0) byRef.set(line.ref, line.text);
+  }
+  const out = [];
+  const seen = new Set();
+  for (const line of now) {
+    if (line.ref > 0) seen.add(line.ref);
+    const left = counts.get(line.text) ?? 0;
+    if (left > 0) counts.set(line.text, left - 1);
+    else if (byRef.has(line.ref)) {
+      out.push(`~ ${line.text}`);
+      const former = byRef.get(line.ref);
+      counts.set(former, (counts.get(former) ?? 1) - 1);
+    } else out.push(`+ ${line.text}`);
+  }
+  for (const line of before) {
+    const left = counts.get(line.text) ?? 0;
+    if (left > 0 && !(line.ref > 0 && seen.has(line.ref))) {
+      counts.set(line.text, left - 1);
+      out.push(`- ${line.text}`);
+    }
+  }
+  return bounded(out, most);
+}
+
+function bounded(lines, most) {
+  const out = [];
+  let spent = 0;
+  for (const line of lines) {
+    const short = cut(line, 600);
+    spent += tokens(short);
+    if (spent > most) {
+      out.push(`… ${lines.length - out.length} more changes; snapshot shows the page`);
+      break;
+    }
+    out.push(short);
+  }
+  return out.join("\n");
+}

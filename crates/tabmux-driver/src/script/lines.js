@@ -1,0 +1,105 @@
+// Writes the tree as lines: what stands together on one, what is below indented. A page's words are always in JSON's quotes, so
+// that nothing in a page can look like a line of ours.
+const FOLD_ROWS = 20;
+const FOLD_TOKENS = 1000;
+const LONGEST_PERIOD = 8;
+
+// About how many tokens a model makes of it; rather too many than too few. A word is one for five letters, a number one for three
+// digits, a sign one, and so is every letter that is not Latin.
+function tokens(text) {
+  let count = 1;
+  let run = 0;
+  let kind = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    const now = code === 32 ? 0 : code > 127 ? 4 : code >= 48 && code <= 57 ? 2 : (code | 32) >= 97 && (code | 32) <= 122 ? 1 : 3;
+    if (now !== kind || now === 4 || run === (now === 1 ? 5 : now === 2 ? 3 : 2)) {
+      if (now !== 0) count++;
+      run = 0;
+    }
+    run++;
+    kind = now;
+  }
+  return count;
+}
+
+function linesOf(children) {
+  const lines = [];
+  const shapes = new Map();
+  const push = (depth, parts) => {
+    const shape = `${depth} ${parts.map((part) => part.role).join(" ")}`;
+    let number = shapes.get(shape);
+    if (number === undefined) shapes.set(shape, (number = shapes.size));
+    lines.push({ depth, parts, shape: number });
+  };
+  const write = (children, depth, head) => {
+    const line = { parts: head === null ? [] : [head], depth, only: head !== null };
+    const flush = () => {
+      if (line.parts.length > 0) push(line.depth, line.parts);
+      if (line.only) line.depth++;
+      line.only = false;
+      line.parts = [];
+    };
+    const add = (children) => {
+      for (const child of children) {
+        if (child === BREAK) {
+          if (line.parts.length > (line.only ? 1 : 0)) flush();
+        } else if (typeof child === "string") {
+          const text = child.trim();
+          if (text !== "") line.parts.push({ text: quote(cut(text, LONGEST_TEXT)), role: "", ref: 0 });
+        } else if (child.inline) {
+          line.parts.push({ text: child.head, role: child.role, ref: child.ref });
+          add(child.children);
+        } else if (child.head !== "" || child.children.length > 0) {
+          flush();
+          write(child.children, line.depth, child.head === "" ? null : { text: child.head, role: child.role, ref: child.ref });
+        }
+      }
+    };
+    add(children);
+    // A mark alone, of an item with nothing in it, says nothing.
+    if (!(line.only && head.ref === 0 && (head.text === "-" || SECTIONS.has(head.role)) && line.parts.length === 1)) flush();
+  };
+  write(children, 0, null);
+  return lines;
+}
+
+const written = (line) => `${" ".repeat(line.depth)}${line.parts.map((part) => part.text).join(" ")}`;
+
+const refsIn = (lines) => lines.flatMap((line) => line.parts.filter((part) => part.ref > 0).map((part) => part.ref));
+
+// How often the lines from here on repeat themselves, and after how many of them.
+function repetition(lines, from) {
+  for (let period = 1; period <= LONGEST_PERIOD; period++) {
+    let end = from + period;
+    while (end < lines.length && lines[end].shape === lines[end - period].shape) end++;
+    const rows = Math.floor((end - from) / period);
+    if (rows >= FOLD_ROWS && lines[from].depth <= Math.min(...lines.slice(from, from + period).map((line) => line.depth))) return { period, rows };
+  }
+  return null;
+}
+
+// Leaves out what is like its neighbours, and says so. Plain paragraphs are no rows.
+function folded(lines) {
+  const out = [];
+  for (let at = 0; at < lines.length; ) {
+    const first = lines[at].parts[0];
+    const isRow = lines[at].parts.some((part) => part.ref > 0 || part.role === "cell" || part.role === "listitem");
+    const found = isRow && first ? repetition(lines, at) : null;
+    const length = found === null ? 0 : found.period * found.rows;
+    if (found === null || tokens(lines.slice(at, at + length).map(written).join("\n")) < FOLD_TOKENS) {
+      out.push(...lines.slice(at, at + Math.max(length, 1)));
+      at += Math.max(length, 1);
+      continue;
+    }
+    const hidden = lines.slice(at + 3 * found.period, at + length - found.period);
+    const numbers = refsIn(hidden);
+    const range = numbers.length === 0 ? "" : `, e${numbers.reduce((a, b) => Math.min(a, b))}–e${numbers.reduce((a, b) => Math.max(a, b))}`;
+    const text = `… ${found.rows - 4} more rows like this${range}`;
+    out.push(...lines.slice(at, at + 3 * found.period));
+    out.push({ depth: lines[at].depth, parts: [{ text, role: "fold", ref: 0 }], shape: -1 });
+    out.push(...lines.slice(at + length - found.period, at + length));
+    at += length;
+  }
+  return out;
+}

@@ -1,0 +1,165 @@
+// What an element is called, by the rules for accessible names: `nameOf(element)`. One line; long ones are cut.
+const LONGEST_NAME = 200;
+const SEEN = { visibilityProperty: true };
+
+const plain = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
+const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most)}… [${text.length} characters]`);
+
+const BLOCKS = new Set(
+  ("address article aside blockquote br button dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr " +
+    "iframe img input li main nav ol option p pre section select summary table tbody td textarea tfoot th thead tr ul video audio canvas").split(" "),
+);
+const NEVER = new Set(["script", "style", "template", "noscript", "head", "datalist", "title", "desc", "metadata", "source", "track", "param"]);
+
+const rendered = (element) => {
+  if (element.checkVisibility(SEEN)) return true;
+  return !element.checkVisibility() && getComputedStyle(element).display === "contents";
+};
+
+// The words in a node, for a name. `asked` is the element whose name it is, which says nothing about itself in its label.
+function wordsIn(node, asked, hidden) {
+  let words = "";
+  for (let child = firstInside(node); child !== null; child = child.nextSibling) {
+    if (child.nodeType === 3) words += asShown(child.data, node);
+    else if (child.nodeType === 1) words += wordsOf(child, asked, hidden);
+    if (words.length > 20 * LONGEST_NAME) break;
+  }
+  return words;
+}
+
+// Capitals that the style makes are on the page too.
+function asShown(text, element) {
+  if (element.nodeType !== 1 || text.trim() === "") return text;
+  switch (getComputedStyle(element).textTransform) {
+    case "uppercase":
+      return text.toUpperCase();
+    case "lowercase":
+      return text.toLowerCase();
+    case "capitalize":
+      return text.replace(/(^|[\s\-(["'])(\p{L})/gu, (_, before, letter) => before + letter.toUpperCase());
+    default:
+      return text;
+  }
+}
+
+const firstInside = (node) => (node.shadowRoot ?? opened.get(node) ?? node).firstChild;
+
+function wordsOf(element, asked, hidden) {
+  const tag = element.localName;
+  if (element === asked || NEVER.has(tag)) return "";
+  if (element.getAttribute("aria-hidden") === "true" && !hidden) return "";
+  if (tag === "slot" && element.assignedNodes().length > 0) {
+    return element.assignedNodes().map((node) => (node.nodeType === 3 ? node.data : wordsOf(node, asked, hidden))).join("");
+  }
+  if (!hidden && tag !== "slot" && tag !== "br" && !rendered(element)) return "";
+  const label = element.getAttribute("aria-label");
+  if (label !== null && label.trim() !== "") return ` ${label} `;
+  const control = controlWords(element, tag);
+  if (control !== undefined) return control;
+  if (tag === "img" || tag === "area") return ` ${element.alt || element.title} `;
+  if (tag === "svg") return ` ${element.querySelector(":scope > title")?.textContent ?? wordsIn(element, asked, hidden)} `;
+  const words = wordsIn(element, asked, hidden);
+  const apart = BLOCKS.has(tag) || (element.attributes.length > 0 && !/^(inline|contents)$/.test(getComputedStyle(element).display));
+  const titled = words.trim() === "" && element.title ? element.title : words;
+  return apart ? ` ${titled} ` : titled;
+}
+
+// A field within a name stands for what is in it.
+function controlWords(element, tag) {
+  switch (tag) {
+    case "input":
+      if (element.type === "password" || element.type === "hidden" || element.type === "checkbox" || element.type === "radio") return "";
+      return ` ${element.value} `;
+    case "textarea":
+      return ` ${element.value} `;
+    case "select":
+      return ` ${[...element.selectedOptions].map((option) => option.label).join(" ")} `;
+    case "iframe": case "video": case "audio": case "canvas":
+      return ` ${element.title} `;
+    default:
+      return undefined;
+  }
+}
+
+function nameOf(element, role = roleOf(element)) {
+  return cut(plain(fullNameOf(element, role)), LONGEST_NAME);
+}
+
+function fullNameOf(element, role) {
+  const by = element.getAttribute("aria-labelledby");
+  if (by !== null) {
+    const root = element.getRootNode();
+    const parts = by.split(/\s+/).map((id) => root.getElementById?.(id)).filter(Boolean);
+    const name = parts.map((part) => (part === element ? ownName(part, role) : labelText(part, element))).join(" ");
+    if (name.trim() !== "") return name;
+  }
+  return ownName(element, role);
+}
+
+// A label that is not shown names as well as one that is.
+function labelText(label, asked) {
+  const given = label.getAttribute("aria-label");
+  if (given !== null && given.trim() !== "") return given;
+  return controlWords(label, label.localName) ?? wordsIn(label, asked, !rendered(label));
+}
+
+function ownName(element, role) {
+  const label = element.getAttribute("aria-label");
+  if (label !== null && label.trim() !== "") return label;
+  const native = nativeName(element, role);
+  if (native !== undefined && native.trim() !== "") return native;
+  if (NAMED_BY_CONTENT.has(role)) {
+    const words = wordsIn(element, element, false);
+    if (words.trim() !== "") return words;
+  }
+  return element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("aria-placeholder") || "";
+}
+
+const fromChild = (element, selector) => {
+  const child = element.querySelector(selector);
+  return child === null ? undefined : labelText(child, element);
+};
+
+function nativeName(element, role) {
+  switch (element.localName) {
+    case "input":
+      return inputName(element);
+    case "button": case "textarea": case "select": case "meter": case "progress": case "output":
+      return labelsOf(element);
+    case "img": case "area":
+      return element.getAttribute("alt") ?? undefined;
+    case "fieldset":
+      return fromChild(element, ":scope > legend");
+    case "table":
+      return fromChild(element, ":scope > caption");
+    case "figure":
+      return fromChild(element, ":scope > figcaption");
+    case "svg":
+      return element.querySelector(":scope > title")?.textContent;
+    case "optgroup":
+      return element.label;
+    case "option":
+      return element.label;
+    default:
+      return element.labels ? labelsOf(element) : undefined;
+  }
+}
+
+function labelsOf(element) {
+  const labels = element.labels;
+  if (!labels || labels.length === 0) return undefined;
+  return [...labels].map((label) => (rendered(label) ? labelText(label, element) : "")).join(" ");
+}
+
+function inputName(element) {
+  switch (element.type) {
+    case "submit": case "reset": case "button": {
+      const standard = { submit: "Submit", reset: "Reset", button: "" }[element.type];
+      return labelsOf(element) || (element.hasAttribute("value") ? element.value : element.title || standard);
+    }
+    case "image":
+      return labelsOf(element) || element.alt || element.getAttribute("value") || element.title || "Submit";
+    default:
+      return labelsOf(element);
+  }
+}

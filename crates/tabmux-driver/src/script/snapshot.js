@@ -1,0 +1,109 @@
+// What is on the page, for somebody who reads. The lines of the last look are kept: for going on where its budget ended, and for
+// saying later what changed since.
+let wholeSelects = false;
+const look = { number: 0, shown: [], known: null };
+
+verbs.snapshot = async (wish) => {
+  if (wish.cursor !== undefined) return goOn(wish);
+  const root = wish.scope === undefined ? document.documentElement : scopeOf(wish.scope);
+  if (root === undefined) return { problem: "stale" };
+  if (root === null) return { problem: "none" };
+  if (root === "bad") return { problem: "bad" };
+  wholeSelects = wish.fold === "none";
+  const { children, frames } = await survey(root);
+  let lines = linesOf(children);
+  if (wish.scope === undefined) look.known = remember(lines);
+  lines = narrowed(lines, wish);
+  if (lines === null) return { problem: "bad find" };
+  const whole = lines.length;
+  if (wish.fold !== "none" && wish.find === undefined && wish.from === undefined) lines = folded(lines);
+  look.number += 1;
+  look.shown = lines.map(written);
+  return { ...slice(0, wish.budget), frames, path: framePath(globalThis), whole };
+};
+
+function goOn(wish) {
+  const [number, at] = wish.cursor.split(":").map(Number);
+  if (number !== look.number || !(at < look.shown.length)) return { problem: "stale cursor" };
+  return { ...slice(at, wish.budget), frames: [], path: framePath(globalThis), whole: look.shown.length };
+}
+
+function slice(from, budget) {
+  let spent = 0;
+  let end = from;
+  while (end < look.shown.length && (end === from || spent + tokens(look.shown[end]) <= budget)) spent += tokens(look.shown[end++]);
+  const more = end < look.shown.length ? `${look.number}:${end}` : null;
+  return { text: look.shown.slice(from, end).join("\n"), cursor: more, left: look.shown.length - end };
+}
+
+function scopeOf(scope) {
+  if (scope.ref !== undefined) return refs.element(scope.ref);
+  try {
+    return document.querySelector(scope.css);
+  } catch {
+    return "bad";
+  }
+}
+
+function narrowed(lines, { interactive, depth, find, from, to }) {
+  if (from !== undefined) {
+    const inside = (line) => line.parts.some((part) => part.ref >= from && part.ref <= to);
+    const first = lines.findIndex(inside);
+    lines = first < 0 ? [] : lines.slice(first, lines.findLastIndex(inside) + 1);
+  }
+  if (interactive) {
+    const active = (line) => ({ ...line, depth: 0, parts: line.parts.filter((part) => part.ref > 0) });
+    lines = lines.map(active).filter((line) => line.parts.length > 0);
+  }
+  if (depth !== undefined) lines = shallow(lines, depth);
+  return find === undefined ? lines : found(lines, find);
+}
+
+function shallow(lines, depth) {
+  const out = [];
+  let below = 0;
+  const say = () => {
+    if (below > 0) out.push({ depth, parts: [{ text: `… ${below} more lines below`, role: "fold", ref: 0 }], shape: -1 });
+    below = 0;
+  };
+  for (const line of lines) {
+    if (line.depth < depth) {
+      say();
+      out.push(line);
+    } else below++;
+  }
+  say();
+  return out;
+}
+
+// What matches, and what it is in.
+function found(lines, find) {
+  let matches;
+  const pattern = /^\/(.+)\/([a-z]*)$/s.exec(find);
+  if (pattern === null) {
+    const text = plain(find).toLowerCase();
+    matches = (line) => line.toLowerCase().includes(text);
+  } else {
+    try {
+      const expression = new RegExp(pattern[1], pattern[2].replace(/[gy]/g, ""));
+      matches = (line) => expression.test(line);
+    } catch {
+      return null;
+    }
+  }
+  const kept = new Set();
+  lines.forEach((line, at) => {
+    if (!matches(written(line))) return;
+    kept.add(at);
+    let depth = line.depth;
+    for (let above = at - 1; above >= 0 && depth > 0; above--) {
+      if (lines[above].depth < depth) {
+        kept.add(above);
+        depth = lines[above].depth;
+      }
+    }
+  });
+  return lines.filter((_, at) => kept.has(at));
+}
+
+const remember = (lines) => lines.map((line) => ({ ref: line.parts.find((part) => part.ref > 0)?.ref ?? 0, text: line.parts.map((part) => part.text).join(" ") }));

@@ -1,0 +1,336 @@
+// Walks what is shown: shadow trees, slots and frames of the same site as if they were one document. What comes out is a tree of
+// what matters: texts, breaks between them, and nodes `{head, role, ref, inline, children}`. Large pages are walked in slices, so
+// that the page goes on meanwhile.
+const SLICE_MS = 40;
+const LONGEST_TEXT = 3000;
+const DEEPEST = 100;
+const MOST_OPTIONS = 12;
+const BREAK = { role: "" };
+
+const quote = (text) => JSON.stringify(text);
+const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve));
+
+// Roles that are said with their name, and what stands in them below.
+const SECTIONS = new Set(
+  ("navigation main banner contentinfo complementary region form search article dialog alertdialog alert status log group radiogroup " +
+    "toolbar tablist tabpanel menu menubar tree treegrid grid table feed figure application note tooltip timer marquee listbox").split(" "),
+);
+const POINTED = new Set(["dialog", "alertdialog", "tabpanel", "grid", "treegrid", "listbox", "menu"]);
+const CELLS = new Set(["cell", "gridcell", "columnheader", "rowheader"]);
+// Worth a line only when they are called something, or hold something that is.
+const NAMELESS = new Set(["group", "figure", "status", "note", "application", "log", "article", "tooltip", "timer"]);
+
+async function survey(root) {
+  const walk = { stack: [], frames: [], active: deepActive(), count: 0 };
+  const children = [];
+  const top = entry(children, document, { quiet: false, mute: false, level: 0, acted: false });
+  walk.stack.push({ ...top, child: root, list: [root] });
+  let until = performance.now() + SLICE_MS;
+  while (walk.stack.length > 0) {
+    if ((++walk.count & 127) === 0 && performance.now() > until) {
+      await pause();
+      until = performance.now() + SLICE_MS;
+    }
+    const inner = walk.stack.at(-1);
+    const node = next(inner);
+    if (node === null) close(walk.stack.pop(), walk);
+    else if (node.nodeType === 3) say(inner, node.data, walk);
+    else if (node.nodeType === 1) open(node, inner, walk);
+  }
+  return { children, frames: walk.frames };
+}
+
+// What is for reading is made clickable by what marks it, if at all.
+const PROSE = new Set(["p", "b", "i", "em", "strong", "code", "pre", "blockquote", "small", "body", "html", "sub", "sup", "font"]);
+const NONE = [];
+
+// Which of its nodes an element shows, where it is not simply those in it.
+function shownOf(container) {
+  if (container.localName === "slot") return container.assignedNodes();
+  if (container.localName === "details" && !container.open) {
+    const summary = container.querySelector(":scope > summary");
+    return summary === null ? NONE : [summary];
+  }
+  return NONE;
+}
+
+function entry(out, container, { quiet, mute, level, acted }) {
+  const list = shownOf(container);
+  const child = list.length > 0 ? list[0] : firstInside(container);
+  return { out, element: container, child, list, at: 0, quiet, mute, level, acted, from: out.length, block: false, checked: false, node: null };
+}
+
+function next(top) {
+  const node = top.child;
+  if (node !== null) top.child = top.list.length > 0 ? (top.list[++top.at] ?? null) : node.nextSibling;
+  return node;
+}
+
+function say(top, data, walk) {
+  if (top.quiet || top.mute) return;
+  const text = data.replace(/[\s\u00a0]+/g, " ");
+  if (text === "") return;
+  const out = top.out;
+  const last = out.length - 1;
+  if (typeof out[last] === "string") {
+    // Two pieces without a space between them may still stand apart.
+    const apart = out[last].at(-1) !== " " && text[0] !== " " && top.from > last && getComputedStyle(top.element).display !== "inline";
+    out[last] += apart ? ` ${text}` : text;
+  } else if (text !== " " || last >= 0) {
+    out.push(text);
+  }
+  if (text !== " " && !top.checked && !top.acted) findClickable(top, walk);
+}
+
+// Scripts that listen for clicks cannot be seen, but the pointer over what they are for can.
+function findClickable(top, walk) {
+  top.checked = true;
+  if (top.element.nodeType !== 1 || getComputedStyle(top.element).cursor !== "pointer") return;
+  let found = top;
+  for (let at = walk.stack.length - 1; at > 0; at--) {
+    const above = walk.stack[at - 1];
+    if (above.out !== top.out || above.node !== null || above.element.nodeType !== 1) break;
+    if (getComputedStyle(above.element).cursor !== "pointer") break;
+    found = above;
+  }
+  found.clickable = true;
+  for (let at = walk.stack.indexOf(found); at < walk.stack.length; at++) walk.stack[at].acted = true;
+}
+
+function close(top, walk) {
+  if (top.clickable) {
+    const children = top.out.splice(top.from);
+    const number = refs.of(top.element);
+    const words = plain(children.filter((child) => typeof child === "string").join(" "));
+    const rest = children.filter((child) => typeof child === "object" && child !== BREAK);
+    const head = `e${number} clickable${words === "" ? "" : ` ${quote(cut(words, LONGEST_NAME))}`}`;
+    top.out.push({ head, role: "clickable", ref: number, inline: true, children: rest });
+  }
+  if (top.block) top.out.push(BREAK);
+  if (top.node !== null) finish(top);
+}
+
+function finish({ node, element, scrolls }) {
+  if (!scrolls || node.ref === 0) return;
+  if (element.scrollHeight > element.clientHeight + 1 && element.clientHeight > 0) {
+    node.head = `${node.head.replace(/:$/, "")} scrolls ${Math.round(element.scrollTop)}+${element.clientHeight}/${element.scrollHeight}px:`;
+  }
+}
+
+function open(element, top, walk) {
+  const tag = element.localName;
+  if (NEVER.has(tag)) return;
+  let mute = top.mute;
+  if (tag !== "slot" && tag !== "area") {
+    if (element.checkVisibility(SEEN)) mute = false;
+    else if (element.checkVisibility()) mute = true;
+    else if (getComputedStyle(element).display !== "contents") return;
+  }
+  if (tag === "br") return say(top, " ", walk);
+  const marked = element.hasAttributes();
+  if (marked && (element.getAttribute("aria-hidden") === "true" || element.inert)) return;
+  const role = marked ? roleOf(element) : tagRole(element);
+  const inherited = { quiet: top.quiet, mute, level: top.level, acted: top.acted };
+  if (mute || role === "") return plainElement(element, tag, marked, top, inherited, walk);
+  if (ACTIVE_ROLES.has(role)) return control(element, tag, role, top, inherited, walk);
+  switch (role) {
+    case "heading":
+      return heading(element, top, inherited, walk);
+    case "image":
+      return image(element, top);
+    case "iframe":
+      return frame(element, top, inherited, walk);
+    case "canvas": case "video": case "audio": case "embed":
+      return media(element, role, top, inherited, walk);
+    case "progressbar": case "meter": case "scrollbar":
+      return leaf(element, role, top, `${name(element, role)}${valueNow(element)}`);
+    case "separator":
+      return void top.out.push(BREAK);
+    case "listitem":
+      return container(element, role, "-", top, inherited, walk);
+    case "row":
+      return container(element, role, "", top, inherited, walk);
+    default:
+      if (CELLS.has(role)) return cell(element, role, top, inherited, walk);
+      if (SECTIONS.has(role)) return section(element, role, top, inherited, walk);
+      return plainElement(element, tag, marked, top, inherited, walk);
+  }
+}
+
+const name = (element, role) => {
+  const text = nameOf(element, role);
+  return text === "" ? "" : ` ${quote(text)}`;
+};
+
+// Something without a meaning of its own: what is in it stands where it stands.
+function plainElement(element, tag, marked, top, inherited, walk) {
+  const active = marked && !inherited.mute && (tabStop(element) || element.hasAttribute("onclick"));
+  if (active && !top.acted) return reachable(element, tag, top, inherited, walk);
+  if (tag === "label" && element.control !== null && element.control !== undefined) return label(element, top, inherited, walk);
+  if (tag === "legend" || tag === "caption" || tag === "figcaption") inherited = { ...inherited, quiet: top.quiet || top.named === true };
+  const block = BLOCKS.has(tag) || tag.includes("-");
+  const only = element.firstChild;
+  if (only === null && shadowOf(element) === null && tag !== "slot") return;
+  if (!block && !marked && only !== null && only.nodeType === 3 && only.nextSibling === null && !(inherited.mute && !top.mute) && (top.checked || top.acted || top.quiet)) {
+    // Most are words set in another type, and nothing begins with them.
+    return void say(top, only.data, walk);
+  }
+  if (block && !top.quiet) top.out.push(BREAK);
+  const inner = entry(top.out, element, inherited);
+  inner.block = block && !top.quiet;
+  inner.named = top.named;
+  inner.checked = !marked && PROSE.has(tag);
+  walk.stack.push(inner);
+}
+
+// The words of a label are its field's name already, unless the field itself is not shown.
+function label(element, top, inherited, walk) {
+  if (element.control.checkVisibility(SEEN)) {
+    walk.stack.push(entry(top.out, element, { ...inherited, quiet: true }));
+    return;
+  }
+  const number = refs.of(element);
+  const words = cut(plain(wordsIn(element, null, false)), LONGEST_NAME);
+  const role = roleOf(element.control);
+  node(top, { head: `e${number} ${role} ${quote(words)}${states(element.control, role, walk)}`, role, ref: number, inline: true }, element, {
+    ...inherited, quiet: true, acted: true,
+  }, walk);
+}
+
+function node(top, made, element, inherited, walk) {
+  made.children = [];
+  top.out.push(made);
+  // What is nested beyond all measure is told flat.
+  const out = top.level < DEEPEST ? made.children : top.out;
+  const inner = entry(out, element, { ...inherited, level: top.level + 1 });
+  inner.node = made;
+  walk.stack.push(inner);
+  return inner;
+}
+
+function leaf(element, role, top, rest) {
+  if (!top.quiet) top.out.push({ head: `${role}${rest}`, role, ref: 0, inline: true, children: [] });
+}
+
+// Nothing but that it can be reached with the keyboard, or that it listens for clicks itself.
+function reachable(element, tag, top, inherited, walk) {
+  const number = refs.of(element);
+  const role = element.hasAttribute("onclick") ? "clickable" : "focusable";
+  const label = element.getAttribute("aria-label") ?? "";
+  const named = label.trim() === "" ? "" : ` ${quote(cut(plain(label), LONGEST_NAME))}`;
+  const made = { head: `e${number} ${role}${named}`, role, ref: number, inline: !BLOCKS.has(tag) };
+  const inner = node(top, made, element, { ...inherited, acted: inherited.acted || role === "clickable" }, walk);
+  inner.scrolls = true;
+}
+
+function heading(element, top, inherited, walk) {
+  if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
+  const level = Number.parseInt(element.getAttribute("aria-level") ?? element.localName[1], 10) || 2;
+  const words = nameOf(element, "heading");
+  const made = { head: `${"#".repeat(Math.min(Math.max(level, 1), 6))} ${quote(words)}`, role: "heading", ref: 0, inline: false };
+  if (element.hasAttribute("tabindex")) pointAt(made, element);
+  node(top, made, element, { ...inherited, quiet: true }, walk);
+}
+
+const pointAt = (made, element) => {
+  made.ref = refs.of(element);
+  made.head = `e${made.ref} ${made.head}`;
+};
+
+function image(element, top) {
+  if (top.quiet) return;
+  const words = nameOf(element, "image");
+  if (words !== "") top.out.push({ head: `image ${quote(words)}`, role: "image", ref: 0, inline: true, children: [] });
+}
+
+function container(element, role, head, top, inherited, walk) {
+  if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
+  const made = { head, role, ref: 0, inline: false };
+  const active = element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick"));
+  if (active) {
+    made.ref = refs.of(element);
+    made.head = `${head === "" ? "" : `${head} `}e${made.ref} ${role}${states(element, role, walk)}`;
+  } else if (element.hasAttribute("aria-selected")) {
+    made.head += states(element, role, walk);
+  }
+  node(top, made, element, inherited, walk);
+}
+
+function cell(element, role, top, inherited, walk) {
+  if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
+  const made = { head: "|", role: "cell", ref: 0, inline: true };
+  if (element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick"))) {
+    made.ref = refs.of(element);
+    made.head = `| e${made.ref}${states(element, role, walk)}`;
+  }
+  node(top, made, element, inherited, walk);
+}
+
+function section(element, role, top, inherited, walk) {
+  // What is named by a heading in it is named by that.
+  const by = element.getAttribute("aria-labelledby");
+  const words = by !== null && element.contains(element.getRootNode().getElementById?.(by)) ? "" : name(element, role);
+  const active = element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick") || editing(element));
+  if (top.quiet || (words === "" && !active && NAMELESS.has(role))) {
+    const inner = entry(top.out, element, inherited);
+    if (!top.quiet) {
+      top.out.push(BREAK);
+      inner.block = true;
+      inner.from = top.out.length;
+    }
+    return void walk.stack.push(inner);
+  }
+  const made = { head: `${role}${words}${states(element, role, walk)}${hiddenRows(element)}:`, role, ref: 0, inline: false };
+  if (active || POINTED.has(role)) pointAt(made, element);
+  const inner = node(top, made, element, inherited, walk);
+  inner.named = words !== "";
+  inner.scrolls = true;
+}
+
+// A list that shows some rows of many says how many there are.
+function hiddenRows(element) {
+  const all = Number.parseInt(element.getAttribute("aria-rowcount") ?? "", 10);
+  if (!(all > 0)) return "";
+  const shown = element.querySelectorAll("[role=row], tr").length;
+  return shown < all ? ` ${shown} of ${all} rows are in the page` : "";
+}
+
+function media(element, role, top, inherited, walk) {
+  const number = refs.of(element);
+  const { width, height } = element.getBoundingClientRect();
+  const size = role === "canvas" ? ` ${Math.round(width)}x${Math.round(height)}, drawn: only a screenshot shows it` : "";
+  const title = nameOf(element, role);
+  const made = { head: `e${number} ${role}${title === "" ? "" : ` ${quote(title)}`}${size}`, role, ref: number, inline: role !== "canvas" };
+  if (role === "canvas") node(top, made, element, inherited, walk);
+  else top.out.push({ ...made, children: [] });
+}
+
+function frame(element, top, inherited, walk) {
+  const number = refs.of(element);
+  const inside = element.contentDocument;
+  const made = { head: `e${number} iframe${name(element, "iframe")}`, role: "iframe", ref: number, inline: false };
+  if (inside?.documentElement) {
+    made.head += ":";
+    node(top, made, inside.documentElement, { ...inherited, quiet: false, acted: false }, walk);
+  } else {
+    walk.frames.push({ ref: number, path: [...framePath(globalThis), frameIndex(element)] });
+    top.out.push({ ...made, children: [] });
+  }
+}
+
+const frameIndex = (element) => {
+  const view = element.ownerDocument.defaultView;
+  for (let at = 0; at < view.length; at++) if (view[at] === element.contentWindow) return at;
+  return -1;
+};
+
+// Which frame of which frame this is. Sites of other origins may be asked this much.
+function framePath(view) {
+  const path = [];
+  for (let inner = view; inner !== inner.parent; inner = inner.parent) {
+    let at = 0;
+    while (at < inner.parent.length && inner.parent[at] !== inner) at++;
+    path.unshift(at);
+  }
+  return path;
+}
