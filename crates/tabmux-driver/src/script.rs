@@ -23,7 +23,6 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/closed.js"),
     // Acting has words of its own.
     "{\n",
-    include_str!("script/called.js"),
     include_str!("script/locate.js"),
     include_str!("script/aim.js"),
     include_str!("script/arm.js"),
