@@ -18,6 +18,8 @@ fn article() -> String {
     );
     let mut html = "<article><h1>An article</h1>".to_owned();
     for (at, part) in words.split("\n\n").cycle().enumerate() {
+        // However long they grow, the article ends where it should.
+        let part: String = part.chars().take(1200).collect();
         let text = part.replace('&', "&amp;").replace('<', "&lt;");
         match at % 8 {
             0 => write!(html, "<h2>{}</h2>", text.lines().next().unwrap_or_default().chars().take(60).collect::<String>()),
