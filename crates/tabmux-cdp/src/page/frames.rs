@@ -145,7 +145,6 @@ impl Frames {
     }
 
     /// The frame whose ref it is; none is the main frame's.
-    #[allow(dead_code, reason = "for those who act on refs")]
     pub(super) fn frame_of(&self, number: u32) -> Option<String> {
         let has = |span: &&Span| (span.first..span.end).contains(&number) && (number - span.first).is_multiple_of(span.step);
         self.spans.iter().rev().find(has).map(|span| span.frame.clone())
