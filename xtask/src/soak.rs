@@ -70,7 +70,7 @@ pub(crate) fn run(name: Name) -> Result<()> {
     let began = Instant::now();
     // Not nextest: its deadline is for the sample.
     let mut command = Command::new("cargo");
-    command.args(["test", "--release", "--package", package]).args(target).args(["--", "--nocapture", test]);
+    command.args(["test", "--profile", "soak", "--package", package]).args(target).args(["--", "--nocapture", test]);
     command.envs(numbers.iter().copied()).current_dir(workspace::root());
     println!("soak {name:?}: {numbers:?}");
     let status = command.status()?;
