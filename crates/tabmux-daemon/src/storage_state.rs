@@ -13,33 +13,9 @@ const MAX_BYTES: usize = tabmux_wire::MAX_FRAME_BYTES / 2;
 #[serde(rename_all = "camelCase")]
 struct File {
     #[serde(default)]
-    cookies: Vec<FileCookie>,
+    cookies: Vec<Cookie>,
     #[serde(default)]
     origins: Vec<FileOrigin>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FileCookie {
-    name: String,
-    value: String,
-    domain: String,
-    #[serde(default = "root")]
-    path: String,
-    expires: Option<f64>,
-    #[serde(default)]
-    http_only: bool,
-    #[serde(default)]
-    secure: bool,
-    same_site: Option<SameSite>,
-    partition_key: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-enum SameSite {
-    Strict,
-    Lax,
-    None,
 }
 
 #[derive(Deserialize)]
@@ -48,10 +24,6 @@ struct FileOrigin {
     origin: String,
     #[serde(default)]
     local_storage: Vec<StorageItem>,
-}
-
-fn root() -> String {
-    "/".to_owned()
 }
 
 /// The file's text as it goes into a hello, or what is wrong with it.
@@ -72,27 +44,7 @@ pub(crate) fn parse(value: &Value) -> Result<StorageState, String> {
         let origin = origin(&kept.origin).ok_or_else(|| format!("origins[{at}].origin: {:?} is no http or https origin", kept.origin))?;
         Ok(OriginStorage { origin, local_storage: kept.local_storage })
     });
-    Ok(StorageState {
-        cookies: file.cookies.into_iter().map(FileCookie::whole).collect(),
-        origins: origins.collect::<Result<_, String>>()?,
-    })
-}
-
-impl FileCookie {
-    fn whole(self) -> Cookie {
-        Cookie {
-            name: self.name,
-            value: self.value,
-            domain: self.domain,
-            path: self.path,
-            // Playwright writes -1 for a cookie that ends with its session.
-            expires: self.expires.filter(|seconds| *seconds >= 0.0),
-            http_only: self.http_only,
-            secure: self.secure,
-            same_site: self.same_site.map(|same_site| format!("{same_site:?}")),
-            partition_key: self.partition_key,
-        }
-    }
+    Ok(StorageState { cookies: file.cookies, origins: origins.collect::<Result<_, String>>()? })
 }
 
 fn origin(text: &str) -> Option<String> {
@@ -102,6 +54,8 @@ fn origin(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tabmux_driver::SameSite;
+
     use super::*;
 
     /// As `context.storageState()` writes it.
@@ -123,7 +77,7 @@ mod tests {
             path: "/x".into(),
             http_only: true,
             secure: true,
-            same_site: Some("None".into()),
+            same_site: Some(SameSite::None),
             ..Cookie::default()
         };
         assert_eq!(state.cookies[0], sid);

@@ -1,9 +1,10 @@
 //! A cookie, in the words of Playwright's storage state, which other tools read and write too.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+/// Members it does not name are other tools' own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Cookie {
     pub name: String,
     pub value: String,
@@ -11,20 +12,47 @@ pub struct Cookie {
     #[serde(default = "root")]
     pub path: String,
     /// Seconds since 1970; none for a cookie that ends with its session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lasting", skip_serializing_if = "Option::is_none")]
     pub expires: Option<f64>,
     #[serde(default)]
     pub http_only: bool,
     #[serde(default)]
     pub secure: bool,
-    /// `Strict`, `Lax` or `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_site: Option<String>,
+    pub same_site: Option<SameSite>,
     /// The site a partitioned cookie belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_key: Option<String>,
 }
 
+/// Whether requests that begin at another site carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SameSite {
+    Strict,
+    Lax,
+    None,
+}
+
+impl SameSite {
+    /// As browsers and servers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "Strict",
+            Self::Lax => "Lax",
+            Self::None => "None",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Strict, Self::Lax, Self::None].into_iter().find(|same_site| same_site.name() == name)
+    }
+}
+
 fn root() -> String {
     "/".to_owned()
+}
+
+/// Playwright writes -1 for a cookie that ends with its session.
+fn lasting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.filter(|seconds| *seconds >= 0.0))
 }

@@ -1,6 +1,6 @@
 //! The cookies of a context, in the driver's words.
 
-use tabmux_driver::{Cookie, DriverError, HOUSEKEEPING, Result};
+use tabmux_driver::{Cookie, DriverError, HOUSEKEEPING, Result, SameSite};
 
 use super::CdpContext;
 use crate::CdpError;
@@ -52,7 +52,7 @@ fn told(cookie: network::Cookie) -> Cookie {
         expires: (!cookie.session).then_some(cookie.expires),
         http_only: cookie.http_only,
         secure: cookie.secure,
-        same_site: cookie.same_site,
+        same_site: cookie.same_site.as_deref().and_then(SameSite::named),
         partition_key: cookie.partition_key.map(|key| key.top_level_site),
     }
 }
@@ -65,7 +65,7 @@ fn asked(cookie: &Cookie) -> CookieParam {
         path: Some(cookie.path.clone()),
         secure: Some(cookie.secure),
         http_only: Some(cookie.http_only),
-        same_site: cookie.same_site.clone(),
+        same_site: cookie.same_site.map(|same_site| same_site.name().to_owned()),
         expires: cookie.expires,
         partition_key: cookie
             .partition_key

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tabmux_core::{Code, Fault};
-use tabmux_driver::Cookie;
+use tabmux_driver::{Cookie, SameSite};
 use url::Url;
 
 use crate::arguments::{Object, of_page, own_schema};
@@ -46,13 +46,6 @@ struct NewCookie {
     secure: Option<bool>,
     same_site: Option<SameSite>,
     partition_key: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-enum SameSite {
-    Strict,
-    Lax,
-    None,
 }
 
 /// How much of a value one line shows; programs get all of it.
@@ -107,7 +100,7 @@ impl NewCookie {
             expires: self.expires.filter(|seconds| *seconds >= 0.0),
             http_only: self.http_only.unwrap_or_default(),
             secure: self.secure.unwrap_or(secure),
-            same_site: self.same_site.map(|same_site| format!("{same_site:?}")),
+            same_site: self.same_site,
             partition_key: self.partition_key,
         })
     }
@@ -147,7 +140,7 @@ fn line(cookie: &Cookie) -> String {
     parts.extend(cookie.expires.map(|seconds| format!("Expires={}", date(seconds))));
     parts.extend(cookie.http_only.then(|| "HttpOnly".to_owned()));
     parts.extend(cookie.secure.then(|| "Secure".to_owned()));
-    parts.extend(cookie.same_site.as_ref().map(|same_site| format!("SameSite={same_site}")));
+    parts.extend(cookie.same_site.map(|same_site| format!("SameSite={}", same_site.name())));
     parts.extend(cookie.partition_key.as_ref().map(|site| format!("Partitioned={site}")));
     visible::line(&parts.join("; "))
 }
