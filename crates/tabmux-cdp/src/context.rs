@@ -1,5 +1,7 @@
 //! One isolated world of Chromium: a browser context, the pages that were opened in it, and those they opened.
 
+mod adopt;
+mod arrive;
 mod cookies;
 mod downloads;
 mod emulation;
@@ -9,17 +11,15 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use async_trait::async_trait;
 use tabmux_driver::{
-    Browser, Context, Cookie, Download, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, PageRecord, Popup, Result, Windowed,
+    Browser, Context, Cookie, Download, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, Popup, Result, Windowed,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::Connection;
-use crate::page::{CdpPage, Memento};
-use crate::protocol::Command;
+use crate::page::CdpPage;
 use crate::protocol::target::{self, TargetInfo};
 use crate::windows::{Fresh, OwnWindows, Turn, Windows};
 use crate::world::World;
@@ -151,33 +151,6 @@ impl CdpContext {
         Ok(page)
     }
 
-    /// The pages of a former daemon that still live, and those that opened while there was none. One that does not answer
-    /// holds up no other.
-    pub(crate) async fn adopt(self: &Arc<Self>, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
-        let _turn = self.turn().await;
-        let mut targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
-        targets.retain(|info| info.kind == "page" && self.is_own(info, records) && !self.inner().gone.contains(&info.target_id));
-        let finding = records.iter().filter_map(|record| {
-            let info = targets.iter().find(|info| info.target_id == record.handle.0)?;
-            Some(async move { (record.handle.clone(), self.find_again(info, record).await) })
-        });
-        let mut found: Vec<(Handle, Arc<dyn Page>)> = Vec::new();
-        for (handle, page) in futures::future::join_all(finding).await {
-            if let Some(page) = page? {
-                found.push((handle, page));
-            }
-        }
-        // What was on its way to a record when the former daemon died. Elsewhere a blank page may be anybody's.
-        for info in targets.extract_if(.., |info| self.is_cradle(info) && records.iter().all(|record| record.handle.0 != info.target_id)) {
-            self.close_target(&info.target_id).await;
-        }
-        if !records.is_empty() {
-            targets.retain(|info| records.iter().all(|record| record.handle.0 != info.target_id));
-            targets.into_iter().for_each(|info| self.left_over(info));
-        }
-        Ok(found)
-    }
-
     /// Where its pages begin. In a person's profile the fragment says that a page is ours until it is on record.
     pub(crate) fn cradle(&self) -> String {
         if self.marks_pages { format!("{BLANK}#{}", self.handle.0) } else { BLANK.into() }
@@ -204,113 +177,9 @@ impl CdpContext {
         self.windows.create(turn, create).await
     }
 
-    /// Among those who share the profile only the records say whose a page is, and whose those that it opened.
-    fn is_own(&self, info: &TargetInfo, records: &[PageRecord]) -> bool {
-        let recorded = |id: &String| records.iter().any(|record| record.handle.0 == *id);
-        match self.unit {
-            Unit::Context => info.browser_context_id.as_ref() == Some(&self.handle.0),
-            Unit::Tabs | Unit::Windows(_) => {
-                recorded(&info.target_id) || info.opener_id.as_ref().is_some_and(recorded) || self.is_cradle(info)
-            }
-        }
-    }
-
-    async fn find_again(&self, info: &TargetInfo, record: &PageRecord) -> Result<Option<Arc<CdpPage>>> {
-        let id = &info.target_id;
-        if let Some(page) = self.page(id) {
-            // One that we closed may not yet be gone from the browser's list.
-            return Ok(Some(page).filter(|page| !page.state().is_gone()));
-        }
-        let memento = record.memento.as_deref().and_then(Memento::read);
-        let resumed = match memento {
-            Some(memento) => CdpPage::resume(&self.connection, id, memento, &self.world).await.ok(),
-            None => None,
-        };
-        let attached = match resumed {
-            Some(page) => Ok(page),
-            None => self.attach_again(id, info.url.clone()).await,
-        };
-        match attached {
-            Ok(page) => {
-                self.keep(id, &page)?;
-                Ok(Some(page))
-            }
-            Err(gone @ DriverError::BrowserGone(_)) => Err(gone),
-            // One that a dialog or a busy script keeps from answering is given up, so that the others are not.
-            Err(error) => {
-                tracing::warn!(%error, target = id, "a page does not answer after the restart and is closed");
-                self.close_target(id).await;
-                Ok(None)
-            }
-        }
-    }
-
-    /// A page of this context that is on no record: it joins, but for one that the former daemon had only just made.
-    fn left_over(self: &Arc<Self>, info: TargetInfo) {
-        if info.opener_id.is_some() || info.url != "about:blank" {
-            return self.arrived(info);
-        }
-        if self.page(&info.target_id).is_none() {
-            let context = Arc::clone(self);
-            tokio::spawn(async move { context.close_target(&info.target_id).await });
-        }
-    }
-
     async fn close_target(&self, id: &str) {
         // Refused: it is gone already.
         drop(self.connection.call_in(None, &target::CloseTarget { target_id: id.to_owned() }, HOUSEKEEPING).await);
-    }
-
-    /// The former daemon's attachment lives on in the browser and would go on pausing requests and changing what the page sees.
-    async fn attach_again(&self, target: &str, url: String) -> Result<Arc<CdpPage>> {
-        let detach = DetachFormer { target_id: target.to_owned() };
-        // Refused: there is none.
-        drop(self.connection.call_in(None, &detach, HOUSEKEEPING).await);
-        CdpPage::attach(&self.connection, target, url, &self.world).await
-    }
-
-    /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
-    pub(crate) fn arrived(self: &Arc<Self>, info: TargetInfo) {
-        if self.page(&info.target_id).is_some() {
-            return;
-        }
-        if let Some(opener) = info.opener_id.as_ref().and_then(|opener| self.page(opener)) {
-            // A page that says who opened it needs no wish.
-            opener.state().take_asked(&info.url, Instant::now());
-        }
-        let context = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(error) = context.welcome(&info).await {
-                tracing::debug!(%error, target = info.target_id, "a page that opened was not taken in");
-            }
-        });
-    }
-
-    /// A page that nobody here asked for was opened by a page of this context: it joins it, or nobody would ever close it.
-    async fn welcome(&self, info: &TargetInfo) -> Result<()> {
-        let _turn = self.turn().await;
-        // Also one that was made here, and given up.
-        if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
-            return Ok(());
-        }
-        let joined = self.join(info).await;
-        if joined.is_err() {
-            self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
-            self.close_target(&info.target_id).await;
-        }
-        joined
-    }
-
-    async fn join(&self, info: &TargetInfo) -> Result<()> {
-        if self.is_closed() {
-            return Err(closed());
-        }
-        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
-        self.keep(&info.target_id, &page)?;
-        page.catch_up().await?;
-        let popup = Popup { page, opener: info.opener_id.clone().map(Handle) };
-        let sent = self.inner().popups.try_send(popup);
-        sent.map_err(|_| DriverError::Busy("too many pages wait to be taken in".into()))
     }
 
     /// The browser says where a page is. The page's own events say so too, but some commits are left out of them.
@@ -486,19 +355,6 @@ impl Inner {
         }
         self.gone.push_back(target.to_owned());
     }
-}
-
-/// `Target.detachFromTarget` by target, for an attachment whose name nobody knows any more. The protocol's list calls the
-/// field deprecated, so it is not generated.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DetachFormer {
-    target_id: String,
-}
-
-impl Command for DetachFormer {
-    const METHOD: &'static str = target::DetachFromTarget::METHOD;
-    type Reply = crate::protocol::Empty;
 }
 
 pub(crate) fn closed() -> DriverError {

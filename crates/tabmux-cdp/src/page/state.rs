@@ -1,36 +1,26 @@
 //! What is known of a page without asking it: where it is, what it logged, which dialog is open, how far its
 //! loading got. Written by the connection's reader, which must never wait; read by everybody else.
 
-use std::collections::VecDeque;
+mod asked;
+mod hear;
+mod progress;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
 use tokio::sync::{mpsc, watch};
 
 use super::act::Reports;
 use super::chooser::OpenChooser;
-use super::console;
 use super::frames::Frames;
-use super::traffic;
 use crate::CdpError;
 use crate::context;
-use crate::event::read;
-use crate::protocol::{Event, inspector, page, runtime};
+use asked::Asked;
+pub(super) use progress::{Life, Progress};
 
 /// How many events wait for the listener; beyond it they are dropped, since the reader cannot wait for a watcher.
 const EVENT_QUEUE: usize = 64;
-
-/// An event larger than this is noted, not decoded: a page writes as much as it likes.
-const MAX_EVENT_BYTES: usize = 1024 * 1024;
-
-/// How many pages asked for are remembered, and for how long.
-const MAX_ASKED: usize = 16;
-const ASKED_LATELY: Duration = Duration::from_secs(3);
-
-/// How many documents a page may have gone through before somebody looks who asked for the first of them.
-const FORMER_DOCUMENTS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct PageState {
@@ -43,32 +33,6 @@ pub(crate) struct PageState {
     reports: Reports,
 }
 
-/// How far the page is. Loader ids are Chromium's names for documents.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
-    /// Documents committed in the main frame.
-    pub(super) commits: u64,
-    /// Moves within a document (fragments, the history API).
-    pub(super) moves: u64,
-    pub(super) loader: String,
-    /// The documents before it, the latest first.
-    former: VecDeque<String>,
-    pub(super) loaded: bool,
-    /// Another document was asked for and is not there yet.
-    pub(super) underway: bool,
-    /// The document is Chromium's own error page.
-    pub(super) unreachable: bool,
-    pub(super) life: Life,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Life {
-    #[default]
-    Alive,
-    Crashed,
-    Gone(DriverError),
-}
-
 #[derive(Debug)]
 struct Inner {
     url: String,
@@ -79,8 +43,7 @@ struct Inner {
     traffic: Traffic,
     /// Which document somebody saw last, and at which address.
     looked_at: Option<(u64, String)>,
-    /// What it asked a new tab or window for, and when: such pages do not say who opened them (FACTS: ctrl-, middle- and shift-click).
-    asked: VecDeque<(Instant, String)>,
+    asked: Asked,
     /// `None` once the page is gone: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -100,19 +63,6 @@ impl Default for OpenDialog {
     }
 }
 
-impl Progress {
-    /// Whether the document is there, or was before it sent the page on.
-    pub(super) fn has_shown(&self, loader: &str) -> bool {
-        self.loader == loader || self.former.iter().any(|former| former == loader)
-    }
-
-    fn commit(&mut self, loader: String) {
-        self.commits += 1;
-        self.former.truncate(FORMER_DOCUMENTS - 1);
-        self.former.push_front(std::mem::replace(&mut self.loader, loader));
-    }
-}
-
 impl PageState {
     pub(crate) fn new(target: &str, url: String) -> Self {
         let (events, unheard) = mpsc::channel(EVENT_QUEUE);
@@ -124,7 +74,7 @@ impl PageState {
             log: PageLog::default(),
             traffic: Traffic::default(),
             looked_at: None,
-            asked: VecDeque::new(),
+            asked: Asked::default(),
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -284,167 +234,13 @@ impl PageState {
         });
     }
 
-    fn crashed(&self) {
-        let mut inner = self.inner();
-        inner.dialog = None;
-        let first = self.progress.send_if_modified(|progress| {
-            let alive = progress.life == Life::Alive;
-            if alive {
-                progress.life = Life::Crashed;
-            }
-            alive
-        });
-        if first {
-            inner.tell(PageEvent::Crashed);
-        }
-    }
-
-    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
-        if params.get().len() > MAX_EVENT_BYTES {
-            if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
-                self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
-            }
-            return;
-        }
-        match method {
-            page::LifecycleEvent::METHOD => self.lifecycle(params),
-            page::FrameNavigated::METHOD => self.navigated(params),
-            page::FrameStartedNavigating::METHOD => self.started(params),
-            page::FrameStoppedLoading::METHOD => self.stopped(params),
-            page::NavigatedWithinDocument::METHOD => self.moved_within(params),
-            page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
-            page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
-            page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
-            page::FileChooserOpened::METHOD => self.chooser_opened(params),
-            inspector::TargetCrashed::METHOD => self.crashed(),
-            inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
-            _ => {
-                if let Some((level, text)) = console::entry(method, params) {
-                    self.inner().log.push(level, &text);
-                } else {
-                    traffic::note(&mut self.inner().traffic, method, params);
-                    if method.starts_with("Network.") {
-                        self.traffic_changed.send_replace(());
-                    }
-                }
-            }
-        }
-    }
-
-    fn lifecycle(&self, params: &RawValue) {
-        // The most frequent event by far, and only one of its names matters.
-        if !params.get().contains("\"load\"") {
-            return;
-        }
-        let Some(event) = read::<page::LifecycleEvent>(params) else { return };
-        if event.name != "load" || event.frame_id != self.main_frame {
-            return;
-        }
-        self.progress.send_modify(|progress| {
-            // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
-            if progress.loader != event.loader_id {
-                progress.commit(event.loader_id);
-                progress.underway = false;
-                progress.unreachable = false;
-            }
-            progress.loaded = true;
-        });
-    }
-
-    fn navigated(&self, params: &RawValue) {
-        let Some(event) = read::<page::FrameNavigated>(params) else { return };
-        let frame = event.frame;
-        if frame.parent_id.is_some() {
-            return;
-        }
-        let unreachable = frame.unreachable_url.is_some();
-        {
-            let mut inner = self.inner();
-            inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
-            inner.title = String::new();
-            inner.chooser = None;
-            inner.traffic.moved_to(&frame.loader_id);
-        }
-        self.traffic_changed.send_replace(());
-        self.recovered();
-        self.progress.send_modify(|progress| {
-            progress.commit(frame.loader_id);
-            progress.underway = false;
-            // A page from the back/forward cache is there at once and loads nothing.
-            progress.loaded = event.kind == "BackForwardCacheRestore";
-            progress.unreachable = unreachable;
-        });
-    }
-
-    fn started(&self, params: &RawValue) {
-        let Some(event) = read::<page::FrameStartedNavigating>(params).filter(|event| event.frame_id == self.main_frame) else { return };
-        if !event.navigation_type.to_lowercase().contains("samedocument") {
-            self.progress.send_modify(|progress| progress.underway = true);
-        }
-    }
-
-    /// Also of one that came to nothing: a download, an empty answer.
-    fn stopped(&self, params: &RawValue) {
-        if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
-            self.progress.send_modify(|progress| progress.underway = false);
-        }
-    }
-
-    fn moved_within(&self, params: &RawValue) {
-        let Some(event) = read::<page::NavigatedWithinDocument>(params).filter(|event| event.frame_id == self.main_frame) else { return };
-        self.inner().url = event.url;
-        self.progress.send_modify(|progress| progress.moves += 1);
-    }
-
-    fn asked_for_page(&self, params: &RawValue) {
-        let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
-        if !matches!(event.disposition.as_str(), "newTab" | "newWindow") {
-            return;
-        }
-        let mut inner = self.inner();
-        if inner.asked.len() == MAX_ASKED {
-            inner.asked.pop_front();
-        }
-        inner.asked.push_back((Instant::now(), event.url));
-    }
-
     /// Whether it had just asked for a new page at this address when one came up; such a wish is fulfilled once.
     pub(crate) fn take_asked(&self, url: &str, came: Instant) -> bool {
-        let mut inner = self.inner();
-        inner.asked.retain(|(when, _)| came.saturating_duration_since(*when) < ASKED_LATELY);
-        let found = inner.asked.iter().position(|(_, asked)| asked == url);
-        found.is_some_and(|at| inner.asked.remove(at).is_some())
-    }
-
-    fn dialog_opening(&self, params: &RawValue) {
-        let Some(event) = read::<page::JavascriptDialogOpening>(params) else { return };
-        let dialog = Dialog { kind: event.kind, text: event.message };
-        let mut inner = self.inner();
-        inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt });
-        inner.tell(PageEvent::DialogOpened(dialog));
-    }
-
-    fn chooser_opened(&self, params: &RawValue) {
-        let Some(open) = read(params).and_then(|event| OpenChooser::of(&event)) else { return };
-        let mut inner = self.inner();
-        inner.chooser = Some(open);
-        inner.tell(PageEvent::ChooserOpened(open.chooser));
+        self.inner().asked.take(url, came)
     }
 
     pub(super) fn dialog_answered(&self) {
         self.inner().dialog = None;
-    }
-
-    /// Another document is there: no dialog is open, and what crashed is back.
-    fn recovered(&self) {
-        self.dialog_answered();
-        self.progress.send_if_modified(|progress| {
-            let crashed = progress.life == Life::Crashed;
-            if crashed {
-                progress.life = Life::Alive;
-            }
-            crashed
-        });
     }
 
     pub(super) fn is_crashed(&self) -> bool {
@@ -474,34 +270,5 @@ impl Inner {
             // Full or unheard: dropped. Every call on the page says the same.
             let _ = events.try_send(event);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// Both documents may be there before the answer to `Page.navigate` is, which names the first.
-    #[test]
-    fn a_document_that_sent_the_page_on_at_once_was_shown() {
-        let state = PageState::new("main", "about:blank".into());
-        for loader in ["first", "second"] {
-            let frame = json!({"frame": {"id": "main", "loaderId": loader, "url": "http://a.test/", "domainAndRegistry": "",
-                "securityOrigin": "", "mimeType": "text/html"}, "type": "Navigation"});
-            state.hear(page::FrameNavigated::METHOD, &RawValue::from_string(frame.to_string()).unwrap());
-        }
-        let progress = state.watch().borrow().clone();
-        assert_eq!((progress.commits, progress.loader.as_str()), (2, "second"));
-        assert!(progress.has_shown("first") && progress.has_shown("second") && !progress.has_shown("third"));
-    }
-
-    #[test]
-    fn a_page_that_goes_on_for_ever_is_remembered_for_a_while_only() {
-        let mut progress = Progress::default();
-        (0..100).for_each(|number| progress.commit(number.to_string()));
-        assert!(progress.has_shown("95") && !progress.has_shown("5"));
-        assert_eq!(progress.former.len(), FORMER_DOCUMENTS);
     }
 }

@@ -1,12 +1,15 @@
 //! One page of the fake browser. A script's wait ends when its document does (closed, crashed, navigated away),
 //! so nothing here can outlive its page. The lock is never held across an await.
 
+mod life;
+mod perform;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::cookies::CookieJar;
 use super::form::{Effect, Form};
@@ -15,13 +18,14 @@ use super::script::Script;
 use super::sight::Seen;
 use super::storage::Storage;
 use super::visit::{self, Visit};
-use super::world::FakeWorld;
 use super::{FakeContext, locked};
 use crate::{
     Acted, Action, Area, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat, LogEntry,
     Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea,
     StorageItem, Traffic,
 };
+use life::{Life, browser_gone};
+use perform::OpenDialog;
 
 /// One white dot, as PNG and as JPEG: a fake page has nothing to see.
 const PNG_DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
@@ -44,16 +48,6 @@ pub(super) struct FakePage {
     state: Mutex<State>,
 }
 
-/// Which document the page shows. A running script belongs to one of them and ends with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    Document(u64),
-    Crashed,
-    Closed,
-    /// Its browser is gone.
-    Lost,
-}
-
 #[derive(Debug)]
 struct State {
     history: History,
@@ -71,12 +65,6 @@ struct State {
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
     unheard: Option<mpsc::Receiver<PageEvent>>,
-}
-
-#[derive(Debug)]
-struct OpenDialog {
-    dialog: Dialog,
-    answer: oneshot::Sender<DialogAnswer>,
 }
 
 impl FakePage {
@@ -112,127 +100,6 @@ impl FakePage {
         })
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(*self.life.borrow(), Life::Closed | Life::Lost)
-    }
-
-    /// Closes the page without news: whoever asked knows.
-    pub(super) fn end(&self) {
-        self.leave(Life::Closed);
-    }
-
-    /// The page is gone with its browser.
-    pub(super) fn lose(&self) {
-        self.leave(Life::Lost);
-    }
-
-    fn leave(&self, life: Life) {
-        let mut state = locked(&self.state);
-        state.dialog = None;
-        state.events = None;
-        self.life.send_replace(life);
-    }
-
-    fn close_itself(&self) {
-        locked(&self.state).tell(PageEvent::Closed);
-        self.end();
-    }
-
-    fn crash(&self) {
-        let mut state = locked(&self.state);
-        state.dialog = None;
-        state.tell(PageEvent::Crashed);
-        self.life.send_replace(Life::Crashed);
-    }
-
-    /// A dialog freezes the document: no script runs, no text is read, nothing is navigated until it is answered.
-    fn not_frozen(&self) -> Result<()> {
-        match self.dialog() {
-            Some(Dialog { kind, text }) => Err(DriverError::DialogOpen { kind, text }),
-            None => Ok(()),
-        }
-    }
-
-    fn document(&self) -> Result<Life> {
-        match *self.life.borrow() {
-            Life::Closed => Err(DriverError::PageGone),
-            Life::Lost => Err(browser_gone()),
-            Life::Crashed => Err(DriverError::PageCrashed),
-            document @ Life::Document(_) => Ok(document),
-        }
-    }
-
-    /// Comes when the page shows another document than this one, with the reason a script of it fails.
-    async fn end_of(&self, document: Life) -> DriverError {
-        let mut life = self.life.subscribe();
-        let now = life.wait_for(|now| *now != document).await.map_or(Life::Closed, |now| *now);
-        match now {
-            Life::Closed => DriverError::PageGone,
-            Life::Lost => browser_gone(),
-            Life::Crashed => DriverError::PageCrashed,
-            Life::Document(_) => DriverError::ScriptFailed("the page was navigated while the script ran.".into()),
-        }
-    }
-
-    async fn closed(&self) {
-        let mut life = self.life.subscribe();
-        // An error means that the sender is gone, and with it the page.
-        let _ = life.wait_for(|now| matches!(now, Life::Closed | Life::Lost)).await;
-    }
-
-    async fn perform(&self, script: Script) -> Result<Value> {
-        match script {
-            Script::Literal(value) => return Ok(value),
-            Script::Href => return Ok(self.url().into()),
-            Script::Title => return Ok(self.title().into()),
-            Script::Cookies => return Ok(self.cookies.text().into()),
-            Script::SetCookie(cookie) => {
-                self.cookies.set(&cookie, &visit::host(&self.url()));
-                return Ok(cookie.into());
-            }
-            Script::Sleep { milliseconds } => {
-                tokio::time::sleep(Script::sleep(milliseconds)).await;
-                return Ok(format!("slept {milliseconds}").into());
-            }
-            Script::Hang => std::future::pending::<()>().await,
-            Script::Throw(text) => return Err(DriverError::ScriptFailed(text)),
-            Script::Panic(text) => panic!("{text}"),
-            Script::Count => return Ok(locked(&self.state).counted().into()),
-            Script::Log { level, text } => locked(&self.state).log.push(level, &text),
-            Script::Append(text) => {
-                locked(&self.state).added.push_str(&text);
-                self.life.send_modify(|_| ());
-            }
-            Script::Ask { kind, text } => return self.ask(kind, text).await,
-            Script::Crash => {
-                self.crash();
-                return Err(DriverError::PageCrashed);
-            }
-            Script::Open { url } => {
-                let url = Visit::to(&url)?.url;
-                if let Some(context) = self.context.upgrade() {
-                    context.open_popup(url, &self.handle)?;
-                }
-            }
-            Script::Copy(text) => self.world(|world| world.copy(text)),
-            Script::Paste => return Ok(self.world(FakeWorld::copied).into()),
-            Script::Timezone => return Ok(self.world(FakeWorld::timezone).into()),
-            Script::OpenChooser => {
-                let mut state = locked(&self.state);
-                state.chooser = Some(Chooser::One);
-                state.tell(PageEvent::ChooserOpened(Chooser::One));
-            }
-            Script::Close => self.close_itself(),
-            Script::EndBrowser => {
-                if let Some(browser) = self.context.upgrade().and_then(|context| context.browser.upgrade()) {
-                    browser.die();
-                }
-                return Err(browser_gone());
-            }
-        }
-        Ok(Value::Null)
-    }
-
     fn shown(&self) -> String {
         format!("The fake page at {}. {}", self.url(), locked(&self.state).added).trim_end().to_owned()
     }
@@ -262,22 +129,6 @@ impl FakePage {
             StorageArea::Local => &self.cookies.storage,
             StorageArea::Session => &self.session_storage,
         }
-    }
-
-    fn world<T: Default>(&self, ask: impl FnOnce(&FakeWorld) -> T) -> T {
-        self.context.upgrade().map(|context| ask(&context.world)).unwrap_or_default()
-    }
-
-    async fn ask(&self, kind: &str, text: String) -> Result<Value> {
-        let dialog = Dialog { kind: kind.to_owned(), text };
-        let answer = locked(&self.state).open(dialog)?;
-        // The sender goes away unanswered only when the document ends, which `evaluate` hears of by itself.
-        let Ok(answer) = answer.await else { return std::future::pending().await };
-        Ok(match (kind, answer) {
-            ("confirm", answer) => (answer != DialogAnswer::Dismiss).into(),
-            ("prompt", DialogAnswer::Accept { prompt }) => prompt.unwrap_or_default().into(),
-            _ => Value::Null,
-        })
     }
 }
 
@@ -509,30 +360,11 @@ fn missing(selector: &Selector) -> DriverError {
     }
 }
 
-fn browser_gone() -> DriverError {
-    DriverError::BrowserGone(super::DEATH.into())
-}
-
 impl State {
     fn tell(&self, event: PageEvent) {
         if let Some(events) = &self.events {
             // Full or unheard: dropped. Every call on the page says the same.
             let _ = events.try_send(event);
         }
-    }
-
-    fn counted(&mut self) -> u64 {
-        self.count += 1;
-        self.count
-    }
-
-    fn open(&mut self, dialog: Dialog) -> Result<oneshot::Receiver<DialogAnswer>> {
-        if let Some(OpenDialog { dialog: Dialog { kind, text }, .. }) = &self.dialog {
-            return Err(DriverError::DialogOpen { kind: kind.clone(), text: text.clone() });
-        }
-        let (answer, answered) = oneshot::channel();
-        self.tell(PageEvent::DialogOpened(dialog.clone()));
-        self.dialog = Some(OpenDialog { dialog, answer });
-        Ok(answered)
     }
 }

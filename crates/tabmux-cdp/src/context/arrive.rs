@@ -1,0 +1,56 @@
+//! Pages that come up in a context without anybody here having asked for them: pages of it opened them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tabmux_driver::{DriverError, Handle, Popup, Result};
+
+use super::{CdpContext, closed};
+use crate::page::CdpPage;
+use crate::protocol::target::TargetInfo;
+
+impl CdpContext {
+    /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
+    pub(crate) fn arrived(self: &Arc<Self>, info: TargetInfo) {
+        if self.page(&info.target_id).is_some() {
+            return;
+        }
+        if let Some(opener) = info.opener_id.as_ref().and_then(|opener| self.page(opener)) {
+            // A page that says who opened it needs no wish.
+            opener.state().take_asked(&info.url, Instant::now());
+        }
+        let context = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = context.welcome(&info).await {
+                tracing::debug!(%error, target = info.target_id, "a page that opened was not taken in");
+            }
+        });
+    }
+
+    /// A page that nobody here asked for was opened by a page of this context: it joins it, or nobody would ever close it.
+    async fn welcome(&self, info: &TargetInfo) -> Result<()> {
+        let _turn = self.turn().await;
+        // Also one that was made here, and given up.
+        if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
+            return Ok(());
+        }
+        let joined = self.join(info).await;
+        if joined.is_err() {
+            self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
+            self.close_target(&info.target_id).await;
+        }
+        joined
+    }
+
+    async fn join(&self, info: &TargetInfo) -> Result<()> {
+        if self.is_closed() {
+            return Err(closed());
+        }
+        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
+        self.keep(&info.target_id, &page)?;
+        page.catch_up().await?;
+        let popup = Popup { page, opener: info.opener_id.clone().map(Handle) };
+        let sent = self.inner().popups.try_send(popup);
+        sent.map_err(|_| DriverError::Busy("too many pages wait to be taken in".into()))
+    }
+}

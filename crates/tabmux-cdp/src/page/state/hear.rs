@@ -1,0 +1,182 @@
+//! What the browser tells of a page becomes its state. Runs in the connection's reader, which must never wait.
+
+use serde_json::value::RawValue;
+use tabmux_driver::{Dialog, PageEvent};
+
+use super::{Life, OpenDialog, PageState};
+use crate::event::read;
+use crate::page::chooser::OpenChooser;
+use crate::page::{console, traffic};
+use crate::protocol::{Event, inspector, page, runtime};
+
+/// An event larger than this is noted, not decoded: a page writes as much as it likes.
+const MAX_EVENT_BYTES: usize = 1024 * 1024;
+
+impl PageState {
+    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
+        if params.get().len() > MAX_EVENT_BYTES {
+            if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
+                self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
+            }
+            return;
+        }
+        match method {
+            page::LifecycleEvent::METHOD => self.lifecycle(params),
+            page::FrameNavigated::METHOD => self.navigated(params),
+            page::FrameStartedNavigating::METHOD => self.started(params),
+            page::FrameStoppedLoading::METHOD => self.stopped(params),
+            page::NavigatedWithinDocument::METHOD => self.moved_within(params),
+            page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
+            page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
+            page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
+            page::FileChooserOpened::METHOD => self.chooser_opened(params),
+            inspector::TargetCrashed::METHOD => self.crashed(),
+            inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
+            _ => {
+                if let Some((level, text)) = console::entry(method, params) {
+                    self.inner().log.push(level, &text);
+                } else {
+                    traffic::note(&mut self.inner().traffic, method, params);
+                    if method.starts_with("Network.") {
+                        self.traffic_changed.send_replace(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn lifecycle(&self, params: &RawValue) {
+        // The most frequent event by far, and only one of its names matters.
+        if !params.get().contains("\"load\"") {
+            return;
+        }
+        let Some(event) = read::<page::LifecycleEvent>(params) else { return };
+        if event.name != "load" || event.frame_id != self.main_frame {
+            return;
+        }
+        self.progress.send_modify(|progress| {
+            // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
+            if progress.loader != event.loader_id {
+                progress.commit(event.loader_id);
+                progress.underway = false;
+                progress.unreachable = false;
+            }
+            progress.loaded = true;
+        });
+    }
+
+    fn navigated(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameNavigated>(params) else { return };
+        let frame = event.frame;
+        if frame.parent_id.is_some() {
+            return;
+        }
+        let unreachable = frame.unreachable_url.is_some();
+        {
+            let mut inner = self.inner();
+            inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
+            inner.title = String::new();
+            inner.chooser = None;
+            inner.traffic.moved_to(&frame.loader_id);
+        }
+        self.traffic_changed.send_replace(());
+        self.recovered();
+        self.progress.send_modify(|progress| {
+            progress.commit(frame.loader_id);
+            progress.underway = false;
+            // A page from the back/forward cache is there at once and loads nothing.
+            progress.loaded = event.kind == "BackForwardCacheRestore";
+            progress.unreachable = unreachable;
+        });
+    }
+
+    fn started(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameStartedNavigating>(params).filter(|event| event.frame_id == self.main_frame) else { return };
+        if !event.navigation_type.to_lowercase().contains("samedocument") {
+            self.progress.send_modify(|progress| progress.underway = true);
+        }
+    }
+
+    /// Also of one that came to nothing: a download, an empty answer.
+    fn stopped(&self, params: &RawValue) {
+        if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
+            self.progress.send_modify(|progress| progress.underway = false);
+        }
+    }
+
+    fn moved_within(&self, params: &RawValue) {
+        let Some(event) = read::<page::NavigatedWithinDocument>(params).filter(|event| event.frame_id == self.main_frame) else { return };
+        self.inner().url = event.url;
+        self.progress.send_modify(|progress| progress.moves += 1);
+    }
+
+    fn asked_for_page(&self, params: &RawValue) {
+        let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
+        if matches!(event.disposition.as_str(), "newTab" | "newWindow") {
+            self.inner().asked.add(event.url);
+        }
+    }
+
+    fn dialog_opening(&self, params: &RawValue) {
+        let Some(event) = read::<page::JavascriptDialogOpening>(params) else { return };
+        let dialog = Dialog { kind: event.kind, text: event.message };
+        let mut inner = self.inner();
+        inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt });
+        inner.tell(PageEvent::DialogOpened(dialog));
+    }
+
+    fn chooser_opened(&self, params: &RawValue) {
+        let Some(open) = read(params).and_then(|event| OpenChooser::of(&event)) else { return };
+        let mut inner = self.inner();
+        inner.chooser = Some(open);
+        inner.tell(PageEvent::ChooserOpened(open.chooser));
+    }
+
+    fn crashed(&self) {
+        let mut inner = self.inner();
+        inner.dialog = None;
+        let first = self.progress.send_if_modified(|progress| {
+            let alive = progress.life == Life::Alive;
+            if alive {
+                progress.life = Life::Crashed;
+            }
+            alive
+        });
+        if first {
+            inner.tell(PageEvent::Crashed);
+        }
+    }
+
+    /// Another document is there: no dialog is open, and what crashed is back.
+    fn recovered(&self) {
+        self.dialog_answered();
+        self.progress.send_if_modified(|progress| {
+            let crashed = progress.life == Life::Crashed;
+            if crashed {
+                progress.life = Life::Alive;
+            }
+            crashed
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Both documents may be there before the answer to `Page.navigate` is, which names the first.
+    #[test]
+    fn a_document_that_sent_the_page_on_at_once_was_shown() {
+        let state = PageState::new("main", "about:blank".into());
+        for loader in ["first", "second"] {
+            let frame = json!({"frame": {"id": "main", "loaderId": loader, "url": "http://a.test/", "domainAndRegistry": "",
+                "securityOrigin": "", "mimeType": "text/html"}, "type": "Navigation"});
+            state.hear(page::FrameNavigated::METHOD, &RawValue::from_string(frame.to_string()).unwrap());
+        }
+        let progress = state.watch().borrow().clone();
+        assert_eq!((progress.commits, progress.loader.as_str()), (2, "second"));
+        assert!(progress.has_shown("first") && progress.has_shown("second") && !progress.has_shown("third"));
+    }
+}

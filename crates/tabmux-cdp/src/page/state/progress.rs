@@ -1,0 +1,59 @@
+//! How far a page is: which document it shows, whether that is loaded, whether it lives.
+
+use std::collections::VecDeque;
+
+use tabmux_driver::DriverError;
+
+/// How many documents a page may have gone through before somebody looks who asked for the first of them.
+const FORMER_DOCUMENTS: usize = 8;
+/// How far the page is. Loader ids are Chromium's names for documents.
+#[derive(Clone, Debug, Default)]
+pub(in crate::page) struct Progress {
+    /// Documents committed in the main frame.
+    pub(in crate::page) commits: u64,
+    /// Moves within a document (fragments, the history API).
+    pub(in crate::page) moves: u64,
+    pub(in crate::page) loader: String,
+    /// The documents before it, the latest first.
+    former: VecDeque<String>,
+    pub(in crate::page) loaded: bool,
+    /// Another document was asked for and is not there yet.
+    pub(in crate::page) underway: bool,
+    /// The document is Chromium's own error page.
+    pub(in crate::page) unreachable: bool,
+    pub(in crate::page) life: Life,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::page) enum Life {
+    #[default]
+    Alive,
+    Crashed,
+    Gone(DriverError),
+}
+
+impl Progress {
+    /// Whether the document is there, or was before it sent the page on.
+    pub(in crate::page) fn has_shown(&self, loader: &str) -> bool {
+        self.loader == loader || self.former.iter().any(|former| former == loader)
+    }
+
+    pub(super) fn commit(&mut self, loader: String) {
+        self.commits += 1;
+        self.former.truncate(FORMER_DOCUMENTS - 1);
+        self.former.push_front(std::mem::replace(&mut self.loader, loader));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_goes_on_for_ever_is_remembered_for_a_while_only() {
+        let mut progress = Progress::default();
+        (0..100).for_each(|number| progress.commit(number.to_string()));
+        assert!(progress.has_shown("95") && !progress.has_shown("5"));
+        assert_eq!(progress.former.len(), FORMER_DOCUMENTS);
+    }
+}

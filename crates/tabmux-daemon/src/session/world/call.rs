@@ -1,0 +1,101 @@
+//! One call of the session: it runs, and what ends it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tabmux_core::{Code, Fault, TabId};
+use tabmux_driver::{Dialog, DriverError};
+use tokio::sync::oneshot;
+
+use super::{World, closed, locked};
+use crate::session::pages::CallPages;
+use crate::session::{After, Errand, Job, Turn, Work, changes};
+
+#[derive(Debug)]
+pub(super) struct Running {
+    tab: Option<TabId>,
+    interrupt: Option<oneshot::Sender<Fault>>,
+}
+
+impl World {
+    /// An opening dialog ends the call that runs on its page: nothing else would (contract).
+    pub(super) fn dialog_opened(&self, tab: TabId, dialog: &Dialog) {
+        let mut running = locked(&self.running);
+        let interrupt = running.as_mut().filter(|running| running.tab == Some(tab)).and_then(|running| running.interrupt.take());
+        match interrupt {
+            // The call may have just ended; then its reply went out and the dialog is said by the next one.
+            Some(interrupt) => drop(interrupt.send(dialog_fault(dialog))),
+            None => self.add_news(format!("Tab {tab} opened a {} dialog: {:?}. Answer it with handle_dialog.", dialog.kind, dialog.text)),
+        }
+    }
+
+    /// The running call works on this tab.
+    pub(in crate::session) fn works_on(&self, tab: TabId) {
+        if let Some(running) = locked(&self.running).as_mut() {
+            running.tab = Some(tab);
+        }
+    }
+
+    /// Runs one call; a panic in it ends this call only. What ends it first: its result,
+    /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
+    pub(in crate::session) async fn execute(self: &Arc<Self>, job: Job) {
+        let Job { admitted, errand: Errand { tool, after }, common, args, turn, abort, reply } = job;
+        let (interrupt, interrupted) = oneshot::channel();
+        if turn == Turn::Queue {
+            *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
+        }
+        let pages = CallPages::new(Arc::clone(self), admitted, turn);
+        let run = async {
+            if turn == Turn::Queue {
+                self.look_around().await;
+            }
+            let mut reply = tool.run(&pages, &common, args).await?;
+            if after == After::Changes
+                && let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab))
+            {
+                changes::append(&mut reply, &*page).await;
+            }
+            let (tab, url) = pages.worked_on();
+            Ok::<_, Fault>((reply, tab, url))
+        };
+        // On this very task, which saves two wake-ups a call; what is stopped is dropped before the next call begins.
+        let outcome = tokio::select! {
+            biased;
+            ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
+            Ok(fault) = interrupted => Err(fault),
+            () = abort.cancelled() => Err(crate::hub::timed_out()),
+            () = self.stop.cancelled() => Err(closed()),
+        };
+        match turn {
+            Turn::Queue => *locked(&self.running) = None,
+            // Its dialog is answered, which only the page knows so far.
+            Turn::Beside => pages.remember(),
+            Turn::Watching => {}
+        }
+        if turn != Turn::Watching && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
+            self.mourn(pages.worked_on().0);
+        }
+        if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
+            self.notice_loss().await;
+        }
+        // Before the reply: the next call begins only once this one has ended.
+        self.hub.finish(admitted.call);
+        let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url });
+        // Nobody listens when the caller gave up or the session ended.
+        drop(reply.send(outcome));
+    }
+
+    /// A call was told that its tab is gone, so nobody needs to be told again.
+    fn mourn(&self, tab: Option<TabId>) {
+        *locked(&self.mourned) = tab;
+        let mut loss = locked(&self.loss);
+        if loss.as_ref().is_some_and(|loss| loss.code == Code::TabGone) {
+            *loss = None;
+        }
+    }
+}
+
+pub(in crate::session) fn dialog_fault(dialog: &Dialog) -> Fault {
+    DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+}

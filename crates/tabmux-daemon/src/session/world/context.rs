@@ -1,0 +1,214 @@
+//! How a session's context is made, found again after a restart, and closed. What happens in it meanwhile is the world's.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tabmux_core::{Code, Fault, TabId};
+use tabmux_driver::{Browser, Context, DriverError, HOUSEKEEPING, Handle, PageRecord};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{World, closed, locked};
+use crate::session::downloads;
+
+/// How long making a context, or finding one again, may take; it outlives the call that asked for it.
+const OPENING: Duration = Duration::from_secs(60);
+
+/// How long until a context that did not close is tried again: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A context and the browser it is in.
+type InBrowser = (Arc<dyn Browser>, Arc<dyn Context>);
+impl World {
+    /// The context, made or found again when there is none yet. When that fails the session is over and its seat free (S3.25).
+    pub(in crate::session) async fn open(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+        let mut context = self.context.lock().await;
+        if let Some(context) = &*context {
+            return Ok(Arc::clone(context));
+        }
+        if self.stop.is_cancelled() {
+            return Err(closed());
+        }
+        let former = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
+        match self.open_in_time().await {
+            Ok((browser, opened)) => {
+                *context = Some(Arc::clone(&opened));
+                *locked(&self.browser) = Some(Arc::clone(&browser));
+                self.tend(browser, &opened);
+                Ok(opened)
+            }
+            // It went with a browser that did not survive the former daemon: this call says so, the next one starts afresh.
+            Err(fault) if former && fault.code == Code::BrowserCrashed => {
+                self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+                Err(fault)
+            }
+            // Its pages are there, and cannot be had just now.
+            Err(fault) if former && passes(fault.code) => {
+                self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
+                Err(fault)
+            }
+            // It lost a browser of its user's, who has not started it again: the name is kept until they do.
+            Err(fault) if !former && self.spec().endpoint.is_some() && self.had_tabs() => {
+                self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+                Err(fault)
+            }
+            Err(fault) => {
+                tracing::warn!(session = %self.id, %fault, "the session could not be opened");
+                self.hub.decide_now(|registry, now| {
+                    // A former daemon's context is still somewhere: the record stays until it is closed.
+                    if former { registry.lost(self.id) } else { registry.open_failed(self.id, &fault, now) }
+                });
+                self.stop.cancel();
+                Err(fault)
+            }
+        }
+    }
+
+    fn had_tabs(&self) -> bool {
+        self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.next_tab > 1))
+    }
+
+    /// On a task of its own, so that a panic in a driver ends this session only. A session that is closed meanwhile
+    /// waits a little for what is being made, to close it again (S3.23); nobody waits for that but this task.
+    async fn open_in_time(self: &Arc<Self>) -> Result<InBrowser, Fault> {
+        let world = Arc::clone(self);
+        let mut opening = AbortOnDropHandle::new(tokio::spawn(async move { world.open_or_adopt().await }));
+        let joined = tokio::select! {
+            biased;
+            joined = &mut opening => Some(joined),
+            () = tokio::time::sleep(OPENING) => None,
+            () = self.stop.cancelled() => tokio::time::timeout(HOUSEKEEPING, &mut opening).await.ok(),
+        };
+        match joined {
+            Some(joined) => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
+            None => {
+                let hint = "Try again; `tabmux doctor` says what is wrong.";
+                Err(Fault::new(Code::Timeout, "The browser did not make a context in time.", hint))
+            }
+        }
+    }
+
+    async fn open_or_adopt(self: &Arc<Self>) -> Result<InBrowser, Fault> {
+        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
+        match known {
+            Some(handle) => self.adopt(&Handle(handle.to_string())).await,
+            None => self.open_new().await,
+        }
+    }
+
+    /// Write down, make, write down: a crash in between is undone by the next daemon.
+    async fn open_new(self: &Arc<Self>) -> Result<InBrowser, Fault> {
+        let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
+        announced?;
+        safe.written().await?;
+        let spec = self.spec();
+        spec.downloads.as_deref().map_or(Ok(()), downloads::make)?;
+        let browser = self.hub.browsers.get(&spec).await?;
+        let vacant = self.hub.browsers.vacancy(&browser);
+        let context = browser.open_context(&spec).await?;
+        let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
+        let written = match opened {
+            Ok(()) => safe.written().await,
+            Err(closed_meanwhile) => Err(closed_meanwhile),
+        };
+        if let Err(fault) = written {
+            if let Err(why) = close_context(&*context).await {
+                tracing::warn!(session = %self.id, why, "a context that is not wanted any more did not close");
+            }
+            return Err(fault);
+        }
+        vacant.taken();
+        Ok((browser, context))
+    }
+
+    fn tabs_on_record(&self) -> Vec<(TabId, PageRecord)> {
+        self.hub.look(|registry| {
+            let tabs = registry.session(self.id).map(|session| &session.tabs);
+            let record = |(id, tab): (&TabId, &tabmux_core::Tab)| {
+                (*id, PageRecord { handle: Handle(tab.handle.to_string()), url: tab.url.clone(), memento: tab.memento.clone() })
+            };
+            tabs.map(|tabs| tabs.iter().map(record).collect()).unwrap_or_default()
+        })
+    }
+
+    async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
+        let tabs = self.tabs_on_record();
+        let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
+        let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
+        for (tab, record) in tabs {
+            match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
+                Some((_, page)) => self.add_page(tab, page),
+                None => self.tab_lost(tab, "did not survive the restart"),
+            }
+        }
+        self.tell_windows(&*adopted.context);
+        Ok((browser, adopted.context))
+    }
+
+    /// Closes the context; also one that a former daemon made and this one never opened. One that does not close is
+    /// tried again, ever less often: until it is gone the session stays on record, so that the next daemon knows of it.
+    pub(in crate::session) async fn close(self: &Arc<Self>) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(why) = self.close_once().await {
+            tracing::warn!(session = %self.id, why, "the context did not close and is tried again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        locked(&self.pages).clear();
+        if let Some(directory) = self.spec().downloads {
+            downloads::remove(directory).await;
+        }
+    }
+
+    async fn close_once(&self) -> Result<(), String> {
+        let opened = self.context.lock().await.clone();
+        let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
+        let context = match (opened, known) {
+            (Some(context), _) => Some(context),
+            (None, Some(handle)) => self.find_again(&Handle(handle.to_string())).await?,
+            (None, None) => None,
+        };
+        match context {
+            Some(context) => {
+                self.spare_strangers(&*context).await;
+                close_context(&*context).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A context that cannot be found is gone, unless its browser only does not answer now. Its pages are found with it, since some
+    /// contexts are nothing but their pages.
+    async fn find_again(&self, handle: &Handle) -> Result<Option<Arc<dyn Context>>, String> {
+        let pages: Vec<PageRecord> = self.tabs_on_record().into_iter().map(|(_, record)| record).collect();
+        match bounded(OPENING, self.hub.browsers.find(&self.spec(), handle, &pages)).await? {
+            Ok((_, adopted)) => Ok(Some(adopted.context)),
+            Err(fault) if passes(fault.code) => Err(fault.message),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Whether what was asked for may be had a little later: the browser asks its user, or has too much to do.
+fn passes(code: Code) -> bool {
+    matches!(code, Code::PausedByHuman | Code::Timeout | Code::QueueFull)
+}
+
+async fn close_context(context: &dyn Context) -> Result<(), String> {
+    match bounded(HOUSEKEEPING, context.close()).await? {
+        // The browser took it along.
+        Ok(()) | Err(DriverError::BrowserGone(_)) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a driver answers, unless it hangs or panics.
+async fn bounded<T>(limit: Duration, asked: impl Future<Output = T>) -> Result<T, String> {
+    match tokio::time::timeout(limit, AssertUnwindSafe(asked).catch_unwind()).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err("the driver panicked".to_owned()),
+        Err(_) => Err("it took too long".to_owned()),
+    }
+}
