@@ -1,5 +1,5 @@
 //! Playwright's storage state: read and checked by the client that names the file, since daemon and client share no
-//! directory, and checked again here, where it comes over the wire. IndexedDB, which newer files may hold, is not loaded.
+//! directory, and checked again here, where it comes over the wire. Databases are checked where they are loaded, by the browser.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ struct FileOrigin {
     origin: String,
     #[serde(default)]
     local_storage: Vec<StorageItem>,
+    #[serde(default, rename = "indexedDB")]
+    indexed_db: Vec<Value>,
 }
 
 /// The file's text as it goes into a hello, or what is wrong with it.
@@ -42,7 +44,7 @@ pub(crate) fn parse(value: &Value) -> Result<StorageState, String> {
     let file: File = serde_path_to_error::deserialize(value).map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
     let origins = file.origins.into_iter().enumerate().map(|(at, kept)| {
         let origin = origin(&kept.origin).ok_or_else(|| format!("origins[{at}].origin: {:?} is no http or https origin", kept.origin))?;
-        Ok(OriginStorage { origin, local_storage: kept.local_storage })
+        Ok(OriginStorage { origin, local_storage: kept.local_storage, indexed_db: kept.indexed_db })
     });
     Ok(StorageState { cookies: file.cookies, origins: origins.collect::<Result<_, String>>()? })
 }
@@ -67,7 +69,7 @@ mod tests {
                 {"name": "p", "value": "2", "domain": "b.test", "path": "/", "expires": 1_800_000_000.5, "httpOnly": false, "secure": false,
                  "sameSite": "Lax", "partitionKey": "https://top.test", "_crHasCrossSiteAncestor": false},
             ],
-            "origins": [{"origin": "https://A.test:443/", "localStorage": [{"name": "k", "value": "v"}], "indexedDB": []}],
+            "origins": [{"origin": "https://A.test:443/", "localStorage": [{"name": "k", "value": "v"}], "indexedDB": [{"name": "db"}]}],
         });
         let state = parse(&checked(&file.to_string()).unwrap()).unwrap();
         let sid = Cookie {
@@ -86,7 +88,10 @@ mod tests {
             (Some(1_800_000_000.5), Some("https://top.test"))
         );
         let kept = vec![StorageItem { name: "k".into(), value: "v".into() }];
-        assert_eq!(state.origins, [OriginStorage { origin: "https://a.test".into(), local_storage: kept }]);
+        assert_eq!(
+            state.origins,
+            [OriginStorage { origin: "https://a.test".into(), local_storage: kept, indexed_db: vec![json!({"name": "db"})] }]
+        );
         assert_eq!(checked("{}"), Ok(json!({"cookies": [], "origins": []})));
     }
 

@@ -40,7 +40,7 @@ pub use script::SCRIPT;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
 pub use selector::{By, Selector, Words};
 pub use sight::{Changes, Element, Rows, Scope, Sight, Snapshot, Which};
-pub use storage::{OriginStorage, StorageArea, StorageItem, StorageState};
+pub use storage::{DATABASES, OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Traffic};
 pub use wait::{Awaited, NETWORK_QUIET, UrlPattern};

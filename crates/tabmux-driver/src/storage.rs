@@ -2,6 +2,7 @@
 //! tools read and write too.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Cookie;
 
@@ -30,11 +31,17 @@ pub struct StorageState {
     pub origins: Vec<OriginStorage>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Makes `{dump, load}`: reads and writes the databases of the origin it runs in.
+pub const DATABASES: &str = include_str!("databases.js");
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginStorage {
     /// `https://example.com`
     pub origin: String,
     #[serde(default)]
     pub local_storage: Vec<StorageItem>,
+    /// Databases, in the shape that `databases.js` knows.
+    #[serde(default, rename = "indexedDB", skip_serializing_if = "Vec::is_empty")]
+    pub indexed_db: Vec<Value>,
 }

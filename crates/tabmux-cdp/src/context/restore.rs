@@ -18,7 +18,7 @@ impl CdpContext {
         if !state.cookies.is_empty() {
             self.put_cookies(&state.cookies).await?;
         }
-        let origins: Vec<_> = state.origins.iter().filter(|kept| !kept.local_storage.is_empty()).collect();
+        let origins: Vec<_> = state.origins.iter().filter(|kept| !kept.local_storage.is_empty() || !kept.indexed_db.is_empty()).collect();
         if origins.is_empty() {
             return Ok(());
         }
@@ -39,10 +39,12 @@ impl CdpContext {
         for kept in origins {
             let items: Vec<_> = kept.local_storage.iter().map(|item| (item.name.clone(), Some(item.value.clone()))).collect();
             page.navigate(Navigation::To(&format!("{}/", kept.origin.trim_end_matches('/')))).await?;
-            page.set_storage(StorageArea::Local, &items).await.map_err(|error| match error {
+            let at_origin = |error| match error {
                 DriverError::StorageRefused(why) => DriverError::StorageRefused(format!("{why}, at {}", kept.origin)),
                 other => other,
-            })?;
+            };
+            page.set_storage(StorageArea::Local, &items).await.map_err(at_origin)?;
+            page.load_databases(&kept.indexed_db).await.map_err(at_origin)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tabmux_driver::{DriverError, Result, StorageArea, StorageItem};
+use tabmux_driver::{DATABASES, DriverError, Result, StorageArea, StorageItem};
 
 use super::CdpPage;
 use super::world::Failure;
@@ -28,8 +28,17 @@ impl CdpPage {
         self.in_storage(CLEAR, vec![name(area)]).await.map(drop)
     }
 
-    async fn in_storage(&self, function: &'static str, arguments: Vec<Value>) -> Result<Value> {
-        let done = self.call_in_frame(&self.handle.0, |_| function.into(), &arguments).await;
+    /// Makes databases in an origin that has none.
+    pub(crate) async fn load_databases(&self, databases: &[Value]) -> Result<()> {
+        if databases.is_empty() {
+            return Ok(());
+        }
+        let load = format!("function (databases) {{ return ({DATABASES}).load(databases); }}");
+        self.in_storage(&load, vec![json!(databases)]).await.map(drop)
+    }
+
+    async fn in_storage(&self, function: &str, arguments: Vec<Value>) -> Result<Value> {
+        let done = self.call_in_frame(&self.handle.0, |_| function.to_owned().into(), &arguments).await;
         done.map(|(_, value)| value).map_err(|failure| match failure {
             Failure::Threw(text) => DriverError::StorageRefused(reason(&text)),
             Failure::NoDocument | Failure::Cut => DriverError::StorageRefused("the page went elsewhere meanwhile".into()),

@@ -36,7 +36,11 @@ pub async fn storage_is_kept_per_origin_and_context(browser: Arc<dyn Browser>, s
 pub async fn a_context_begins_with_the_state_it_is_given(browser: Arc<dyn Browser>, site: &str) {
     let host = site.trim_start_matches("http://").split(':').next().expect("a site has a host").to_owned();
     let cookie = Cookie { name: "sid".into(), value: "s3".into(), domain: host, path: "/".into(), ..Cookie::default() };
-    let kept = |origin: &str, value: &str| OriginStorage { origin: origin.into(), local_storage: vec![item("token", value)] };
+    let kept = |origin: &str, value: &str| OriginStorage {
+        origin: origin.into(),
+        local_storage: vec![item("token", value)],
+        ..OriginStorage::default()
+    };
     let origins = vec![kept(site, "here"), kept("https://elsewhere.test", "there")];
     let state = Arc::new(StorageState { cookies: vec![cookie.clone()], origins });
     let spec = ContextSpec { state: Some(state), ..ContextSpec::default() };
