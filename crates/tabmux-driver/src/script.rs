@@ -12,6 +12,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/names.js"),
     // Names in a block are its own.
     "{\n",
+    include_str!("script/manner.js"),
     include_str!("script/walk.js"),
     include_str!("script/controls.js"),
     include_str!("script/lines.js"),

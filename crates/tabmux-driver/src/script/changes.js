@@ -7,9 +7,9 @@ verbs.changes = async ({ most, patience, fresh }) => {
   const before = look.known;
   const { children } = await survey(document.documentElement);
   const lines = linesOf(children);
-  look.known = remember(lines);
+  look.known = lines;
   if (before === null || fresh) return { first: true, text: outline(lines, most) };
-  return { first: false, text: difference(before, look.known, most) };
+  return { first: false, text: difference(before.map(remembered), lines.map(remembered), most) };
 };
 
 // Timers stand in for frames where none are drawn.
@@ -46,6 +46,8 @@ function outline(lines, most) {
   }
   return out.join("\n");
 }
+
+const remembered = ({ parts }) => ({ ref: parts.find((part) => part.ref > 0)?.ref ?? 0, text: parts.map((part) => part.text).join(" ") });
 
 function difference(before, now, most) {
   const counts = new Map();

@@ -1,7 +1,7 @@
 // What can be acted upon: its name, its state and what is in it. What is in a password field never leaves the page.
 function control(element, tag, role, top, inherited, walk) {
   const number = refs.of(element);
-  const words = tag === "option" && top.acted ? "" : name(element, role);
+  const words = tag === "option" && top.acted ? "" : name(element, role, walk);
   const head = `e${number} ${role}${words}${valueOf(element, tag, role)}${states(element, role, walk)}`;
   const made = { head, role, ref: number, inline: true };
   if (tag === "select" || tag === "textarea" || tag === "input") {
@@ -77,7 +77,7 @@ function states(element, role, walk) {
   }
   if (element === walk.active) said += " focused";
   if (element.localName === "summary") said += element.parentElement.open ? " expanded" : " collapsed";
-  if (element.disabled === true || element.matches(":disabled")) said += " disabled";
+  if (element.matches(":disabled")) said += " disabled";
   if (element.required === true) said += " required";
   if (element.readOnly === true && role !== "slider" && !CHECKABLE.has(role) && element.type !== "color" && element.type !== "file") said += " readonly";
   if (!element.hasAttributes()) return said;

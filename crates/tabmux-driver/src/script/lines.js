@@ -79,6 +79,14 @@ function repetition(lines, from) {
   return null;
 }
 
+function costsMore(lines, from, to, than) {
+  for (let spent = 0; from < to; from++) {
+    spent += tokens(written(lines[from]));
+    if (spent >= than) return true;
+  }
+  return false;
+}
+
 // Leaves out what is like its neighbours, and says so. Plain paragraphs are no rows.
 function folded(lines) {
   const out = [];
@@ -87,7 +95,7 @@ function folded(lines) {
     const isRow = lines[at].parts.some((part) => part.ref > 0 || part.role === "cell" || part.role === "listitem");
     const found = isRow && first ? repetition(lines, at) : null;
     const length = found === null ? 0 : found.period * found.rows;
-    if (found === null || tokens(lines.slice(at, at + length).map(written).join("\n")) < FOLD_TOKENS) {
+    if (found === null || !costsMore(lines, at, at + length, FOLD_TOKENS)) {
       out.push(...lines.slice(at, at + Math.max(length, 1)));
       at += Math.max(length, 1);
       continue;

@@ -1,8 +1,11 @@
 // What an element is called, by the rules for accessible names: `nameOf(element)`. One line; long ones are cut.
 const LONGEST_NAME = 200;
-const SEEN = { visibilityProperty: true };
+const NONE = [];
+// Without a prototype, since the browser looks for five members each time.
+const SEEN = { __proto__: null, visibilityProperty: true };
 
-const plain = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
+const squeezed = (text) => text.replace(/\s+/g, " ");
+const plain = (text) => squeezed(text).trim();
 const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most)}… [${text.length} characters]`);
 
 const BLOCKS = new Set(
@@ -17,7 +20,9 @@ const rendered = (element) => {
 };
 
 // The words in a node, for a name. `asked` is the element whose name it is, which says nothing about itself in its label.
-function wordsIn(node, asked, hidden) {
+// `transform` is how its own text is shown, where that is known.
+function wordsIn(node, asked, hidden, transform) {
+  if (isLeaf(node)) return transform === undefined ? asShown(node.textContent, node) : transformed(node.textContent, transform);
   let words = "";
   for (let child = firstInside(node); child !== null; child = child.nextSibling) {
     if (child.nodeType === 3) words += asShown(child.data, node);
@@ -29,8 +34,11 @@ function wordsIn(node, asked, hidden) {
 
 // Capitals that the style makes are on the page too.
 function asShown(text, element) {
-  if (element.nodeType !== 1 || text.trim() === "") return text;
-  switch (getComputedStyle(element).textTransform) {
+  return element.nodeType !== 1 || text.trim() === "" ? text : transformed(text, getComputedStyle(element).textTransform);
+}
+
+function transformed(text, how) {
+  switch (how) {
     case "uppercase":
       return text.toUpperCase();
     case "lowercase":
@@ -41,6 +49,9 @@ function asShown(text, element) {
       return text;
   }
 }
+
+// Holds nothing but text.
+const isLeaf = (node) => node.childElementCount === 0 && node.localName !== "slot" && shadowOf(node) === null;
 
 const firstInside = (node) => (node.shadowRoot ?? opened.get(node) ?? node).firstChild;
 
@@ -81,11 +92,11 @@ function controlWords(element, tag) {
   }
 }
 
-function nameOf(element, role = roleOf(element)) {
-  return cut(plain(fullNameOf(element, role)), LONGEST_NAME);
+function nameOf(element, role = roleOf(element), transform = undefined) {
+  return cut(plain(fullNameOf(element, role, transform)), LONGEST_NAME);
 }
 
-function fullNameOf(element, role) {
+function fullNameOf(element, role, transform) {
   const by = element.getAttribute("aria-labelledby");
   if (by !== null) {
     const root = element.getRootNode();
@@ -93,7 +104,7 @@ function fullNameOf(element, role) {
     const name = parts.map((part) => (part === element ? ownName(part, role) : labelText(part, element))).join(" ");
     if (name.trim() !== "") return name;
   }
-  return ownName(element, role);
+  return ownName(element, role, transform);
 }
 
 // A label that is not shown names as well as one that is.
@@ -103,13 +114,13 @@ function labelText(label, asked) {
   return controlWords(label, label.localName) ?? wordsIn(label, asked, !rendered(label));
 }
 
-function ownName(element, role) {
+function ownName(element, role, transform) {
   const label = element.getAttribute("aria-label");
   if (label !== null && label.trim() !== "") return label;
   const native = nativeName(element, role);
   if (native !== undefined && native.trim() !== "") return native;
   if (NAMED_BY_CONTENT.has(role)) {
-    const words = wordsIn(element, element, false);
+    const words = wordsIn(element, element, false, transform);
     if (words.trim() !== "") return words;
   }
   return element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("aria-placeholder") || "";
@@ -141,14 +152,36 @@ function nativeName(element, role) {
     case "option":
       return element.label;
     default:
-      return element.labels ? labelsOf(element) : undefined;
+      return undefined;
   }
 }
 
 function labelsOf(element) {
-  const labels = element.labels;
-  if (!labels || labels.length === 0) return undefined;
-  return [...labels].map((label) => (rendered(label) ? labelText(label, element) : "")).join(" ");
+  const labels = labelsBy(element);
+  return labels?.map((label) => (rendered(label) ? labelText(label, element) : "")).join(" ");
+}
+
+// The labels of each tree by what they are for: `element.labels` goes through the whole tree for each element that is asked. It
+// holds for as long as no other script can have run; a walk keeps its own.
+let labelBook = null;
+
+function labelsBy(element) {
+  if (labelBook === null) {
+    labelBook = new Map();
+    queueMicrotask(() => (labelBook = null));
+  }
+  const root = element.getRootNode();
+  let book = labelBook.get(root);
+  if (book === undefined) {
+    book = new Map();
+    labelBook.set(root, book);
+    for (const label of root.querySelectorAll?.("label") ?? NONE) {
+      const control = label.control;
+      if (book.has(control)) book.get(control).push(label);
+      else if (control !== null) book.set(control, [label]);
+    }
+  }
+  return book.get(element);
 }
 
 function inputName(element) {

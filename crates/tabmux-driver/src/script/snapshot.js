@@ -12,13 +12,13 @@ verbs.snapshot = async (wish) => {
   wholeSelects = wish.fold === "none";
   const { children, frames } = await survey(root);
   let lines = linesOf(children);
-  if (wish.scope === undefined) look.known = remember(lines);
+  if (wish.scope === undefined) look.known = lines;
   lines = narrowed(lines, wish);
   if (lines === null) return { problem: "bad find" };
   const whole = lines.length;
   if (wish.fold !== "none" && wish.find === undefined && wish.from === undefined) lines = folded(lines);
   look.number += 1;
-  look.shown = lines.map(written);
+  look.shown = lines;
   return { ...slice(0, wish.budget), frames, path: framePath(globalThis), whole };
 };
 
@@ -29,11 +29,16 @@ function goOn(wish) {
 }
 
 function slice(from, budget) {
-  let spent = 0;
+  const { shown } = look;
+  const texts = [];
   let end = from;
-  while (end < look.shown.length && (end === from || spent + tokens(look.shown[end]) <= budget)) spent += tokens(look.shown[end++]);
-  const more = end < look.shown.length ? `${look.number}:${end}` : null;
-  return { text: look.shown.slice(from, end).join("\n"), cursor: more, left: look.shown.length - end };
+  for (let spent = 0; end < shown.length; end++) {
+    const text = written(shown[end]);
+    spent += tokens(text);
+    if (spent > budget && end > from) break;
+    texts.push(text);
+  }
+  return { text: texts.join("\n"), cursor: end < shown.length ? `${look.number}:${end}` : null, left: shown.length - end };
 }
 
 function scopeOf(scope) {
@@ -105,5 +110,3 @@ function found(lines, find) {
   });
   return lines.filter((_, at) => kept.has(at));
 }
-
-const remember = (lines) => lines.map((line) => ({ ref: line.parts.find((part) => part.ref > 0)?.ref ?? 0, text: line.parts.map((part) => part.text).join(" ") }));

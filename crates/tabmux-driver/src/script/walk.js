@@ -6,6 +6,7 @@ const LONGEST_TEXT = 3000;
 const DEEPEST = 100;
 const MOST_OPTIONS = 12;
 const BREAK = { role: "" };
+const GONE = "gone";
 
 const quote = (text) => JSON.stringify(text);
 const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve));
@@ -17,6 +18,8 @@ const SECTIONS = new Set(
 );
 const POINTED = new Set(["dialog", "alertdialog", "tabpanel", "grid", "treegrid", "listbox", "menu"]);
 const CELLS = new Set(["cell", "gridcell", "columnheader", "rowheader"]);
+// Say nothing of themselves.
+const HOLDERS = new Set(["", "list", "listitem", "row", "rowgroup", "paragraph", "definition", "term", "blockquote", "caption"]);
 // Worth a line only when they are called something, or hold something that is.
 const NAMELESS = new Set(["group", "figure", "status", "note", "application", "log", "article", "tooltip", "timer"]);
 
@@ -25,10 +28,13 @@ async function survey(root) {
   const children = [];
   const top = entry(children, document, { quiet: false, mute: false, level: 0, acted: false });
   walk.stack.push({ ...top, child: root, list: [root] });
+  const labels = (labelBook = new Map());
   let until = performance.now() + SLICE_MS;
   while (walk.stack.length > 0) {
     if ((++walk.count & 127) === 0 && performance.now() > until) {
+      labelBook = null;
       await pause();
+      labelBook = labels;
       until = performance.now() + SLICE_MS;
     }
     const inner = walk.stack.at(-1);
@@ -37,12 +43,12 @@ async function survey(root) {
     else if (node.nodeType === 3) say(inner, node.data, walk);
     else if (node.nodeType === 1) open(node, inner, walk);
   }
+  labelBook = null;
   return { children, frames: walk.frames };
 }
 
 // What is for reading is made clickable by what marks it, if at all.
 const PROSE = new Set(["p", "b", "i", "em", "strong", "code", "pre", "blockquote", "small", "body", "html", "sub", "sup", "font"]);
-const NONE = [];
 
 // Which of its nodes an element shows, where it is not simply those in it.
 function shownOf(container) {
@@ -57,7 +63,10 @@ function shownOf(container) {
 function entry(out, container, { quiet, mute, level, acted }) {
   const list = shownOf(container);
   const child = list.length > 0 ? list[0] : firstInside(container);
-  return { out, element: container, child, list, at: 0, quiet, mute, level, acted, from: out.length, block: false, checked: false, node: null };
+  return {
+    out, element: container, child, list, at: 0, quiet, mute, level, acted, from: out.length,
+    block: false, checked: false, clickable: false, named: false, scrolls: false, node: null, manner: null,
+  };
 }
 
 function next(top) {
@@ -67,30 +76,32 @@ function next(top) {
 }
 
 function say(top, data, walk) {
-  if (top.quiet || top.mute) return;
-  const text = data.replace(/[\s\u00a0]+/g, " ");
-  if (text === "") return;
-  const out = top.out;
+  if (top.quiet || top.mute === true) return;
+  const text = squeezed(data);
+  if (text === "" || (text !== " " && isMute(top))) return;
+  put(top.out, text, top.from, () => getComputedStyle(top.element).display === "inline");
+  if (text !== " " && !top.checked && !top.acted) findClickable(top, walk);
+}
+
+function put(out, text, from, isInline) {
   const last = out.length - 1;
   if (typeof out[last] === "string") {
     // Two pieces without a space between them may still stand apart.
-    const apart = out[last].at(-1) !== " " && text[0] !== " " && top.from > last && getComputedStyle(top.element).display !== "inline";
+    const apart = out[last].at(-1) !== " " && text[0] !== " " && from > last && !isInline();
     out[last] += apart ? ` ${text}` : text;
   } else if (text !== " " || last >= 0) {
     out.push(text);
   }
-  if (text !== " " && !top.checked && !top.acted) findClickable(top, walk);
 }
 
 // Scripts that listen for clicks cannot be seen, but the pointer over what they are for can.
 function findClickable(top, walk) {
   top.checked = true;
-  if (top.element.nodeType !== 1 || getComputedStyle(top.element).cursor !== "pointer") return;
+  if (!mannerHere(walk).pointer) return;
   let found = top;
   for (let at = walk.stack.length - 1; at > 0; at--) {
     const above = walk.stack[at - 1];
-    if (above.out !== top.out || above.node !== null || above.element.nodeType !== 1) break;
-    if (getComputedStyle(above.element).cursor !== "pointer") break;
+    if (above.out !== top.out || above.node !== null || !above.manner.pointer) break;
     found = above;
   }
   found.clickable = true;
@@ -120,18 +131,14 @@ function finish({ node, element, scrolls }) {
 function open(element, top, walk) {
   const tag = element.localName;
   if (NEVER.has(tag)) return;
-  let mute = top.mute;
-  if (tag !== "slot" && tag !== "area") {
-    if (element.checkVisibility(SEEN)) mute = false;
-    else if (element.checkVisibility()) mute = true;
-    else if (getComputedStyle(element).display !== "contents") return;
-  }
   if (tag === "br") return say(top, " ", walk);
   const marked = element.hasAttributes();
   if (marked && (element.getAttribute("aria-hidden") === "true" || element.inert)) return;
   const role = marked ? roleOf(element) : tagRole(element);
+  const mute = muteness(element, tag, role, marked, top);
+  if (mute === GONE) return;
   const inherited = { quiet: top.quiet, mute, level: top.level, acted: top.acted };
-  if (mute || role === "") return plainElement(element, tag, marked, top, inherited, walk);
+  if (mute === true || role === "") return plainElement(element, tag, marked, top, inherited, walk);
   if (ACTIVE_ROLES.has(role)) return control(element, tag, role, top, inherited, walk);
   switch (role) {
     case "heading":
@@ -143,7 +150,7 @@ function open(element, top, walk) {
     case "canvas": case "video": case "audio": case "embed":
       return media(element, role, top, inherited, walk);
     case "progressbar": case "meter": case "scrollbar":
-      return leaf(element, role, top, `${name(element, role)}${valueNow(element)}`);
+      return leaf(element, role, top, `${name(element, role, walk)}${valueNow(element)}`);
     case "separator":
       return void top.out.push(BREAK);
     case "listitem":
@@ -157,30 +164,64 @@ function open(element, top, walk) {
   }
 }
 
-const name = (element, role) => {
-  const text = nameOf(element, role);
-  return text === "" ? "" : ` ${quote(text)}`;
+// Whether an element is drawn but not seen; null is: nobody asked yet. To ask is dear, so what only holds others is asked when it
+// says something itself, and without a mark of its own it is not even asked whether it is drawn: those in it are.
+function muteness(element, tag, role, marked, top) {
+  if (tag === "slot" || tag === "area") return isMute(top);
+  if (HOLDERS.has(role) && element.childElementCount > 0 && !(marked && (tabStop(element) || element.hasAttribute("onclick")))) {
+    return !marked || element.checkVisibility() || getComputedStyle(element).display === "contents" ? null : GONE;
+  }
+  if (element.checkVisibility(SEEN)) return false;
+  if (element.checkVisibility()) return true;
+  return getComputedStyle(element).display === "contents" ? isMute(top) : GONE;
+}
+
+function isMute(top) {
+  return (top.mute ??= !top.element.checkVisibility(SEEN) && !isContents(top.element));
+}
+
+const isContents = (element) => {
+  const { display, visibility } = getComputedStyle(element);
+  return display === "contents" && visibility === "visible";
 };
+
+function name(element, role, walk) {
+  const text = nameIn(element, role, walk);
+  return text === "" ? "" : ` ${quote(text)}`;
+}
+
+function nameIn(element, role, walk) {
+  const byText = NAMED_BY_CONTENT.has(role) && isLeaf(element);
+  return nameOf(element, role, byText ? mannerHere(walk).of(element, element.localName, element.hasAttributes()).transform : undefined);
+}
 
 // Something without a meaning of its own: what is in it stands where it stands.
 function plainElement(element, tag, marked, top, inherited, walk) {
-  const active = marked && !inherited.mute && (tabStop(element) || element.hasAttribute("onclick"));
+  const active = marked && inherited.mute === false && (tabStop(element) || element.hasAttribute("onclick"));
   if (active && !top.acted) return reachable(element, tag, top, inherited, walk);
   if (tag === "label" && element.control !== null && element.control !== undefined) return label(element, top, inherited, walk);
   if (tag === "legend" || tag === "caption" || tag === "figcaption") inherited = { ...inherited, quiet: top.quiet || top.named === true };
   const block = BLOCKS.has(tag) || tag.includes("-");
-  const only = element.firstChild;
-  if (only === null && shadowOf(element) === null && tag !== "slot") return;
-  if (!block && !marked && only !== null && only.nodeType === 3 && only.nextSibling === null && !(inherited.mute && !top.mute) && (top.checked || top.acted || top.quiet)) {
-    // Most are words set in another type, and nothing begins with them.
-    return void say(top, only.data, walk);
-  }
+  if (isLeaf(element) && leafSaid(element, tag, marked, block, top, inherited, walk)) return;
   if (block && !top.quiet) top.out.push(BREAK);
   const inner = entry(top.out, element, inherited);
   inner.block = block && !top.quiet;
   inner.named = top.named;
   inner.checked = !marked && PROSE.has(tag);
   walk.stack.push(inner);
+}
+
+// Most elements hold nothing but words, and need no steps of their own unless they can be clicked.
+function leafSaid(element, tag, marked, block, top, { quiet, mute, acted }, walk) {
+  const text = squeezed(element.textContent);
+  if (quiet || text === "") return true;
+  // Words set in another type are their paragraph's.
+  const plain = !marked && (PROSE.has(tag) || (!block && top.checked));
+  if (!plain && !acted && !mute && text !== " " && mannerHere(walk).of(element, tag, marked).pointer) return false;
+  if (block) top.out.push(BREAK);
+  if (!mute) put(top.out, text, top.out.length, () => plain || mannerHere(walk).of(element, tag, marked).inline);
+  if (block) top.out.push(BREAK);
+  return true;
 }
 
 // The words of a label are its field's name already, unless the field itself is not shown.
@@ -200,6 +241,7 @@ function label(element, top, inherited, walk) {
 function node(top, made, element, inherited, walk) {
   made.children = [];
   top.out.push(made);
+  if (inherited.quiet && isLeaf(element)) return null;
   // What is nested beyond all measure is told flat.
   const out = top.level < DEEPEST ? made.children : top.out;
   const inner = entry(out, element, { ...inherited, level: top.level + 1 });
@@ -226,7 +268,7 @@ function reachable(element, tag, top, inherited, walk) {
 function heading(element, top, inherited, walk) {
   if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
   const level = Number.parseInt(element.getAttribute("aria-level") ?? element.localName[1], 10) || 2;
-  const words = nameOf(element, "heading");
+  const words = nameIn(element, "heading", walk);
   const made = { head: `${"#".repeat(Math.min(Math.max(level, 1), 6))} ${quote(words)}`, role: "heading", ref: 0, inline: false };
   if (element.hasAttribute("tabindex")) pointAt(made, element);
   node(top, made, element, { ...inherited, quiet: true }, walk);
@@ -246,30 +288,39 @@ function image(element, top) {
 function container(element, role, head, top, inherited, walk) {
   if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
   const made = { head, role, ref: 0, inline: false };
-  const active = element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick"));
-  if (active) {
+  const marked = element.hasAttributes();
+  if (marked && (tabStop(element) || element.hasAttribute("onclick"))) {
     made.ref = refs.of(element);
     made.head = `${head === "" ? "" : `${head} `}e${made.ref} ${role}${states(element, role, walk)}`;
-  } else if (element.hasAttribute("aria-selected")) {
+  } else if (marked && element.hasAttribute("aria-selected")) {
     made.head += states(element, role, walk);
   }
-  node(top, made, element, inherited, walk);
+  filled(top, made, element, marked, inherited, walk);
 }
 
 function cell(element, role, top, inherited, walk) {
   if (top.quiet) return void walk.stack.push(entry(top.out, element, inherited));
   const made = { head: "|", role: "cell", ref: 0, inline: true };
-  if (element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick"))) {
+  const marked = element.hasAttributes();
+  if (marked && (tabStop(element) || element.hasAttribute("onclick"))) {
     made.ref = refs.of(element);
     made.head = `| e${made.ref}${states(element, role, walk)}`;
   }
-  node(top, made, element, inherited, walk);
+  filled(top, made, element, marked, inherited, walk);
+}
+
+// A node with what is in it, which is often nothing but words.
+function filled(top, made, element, marked, inherited, walk) {
+  made.children = [];
+  const said = isLeaf(element) && leafSaid(element, element.localName, marked, false, { out: made.children, checked: false }, inherited, walk);
+  if (said) top.out.push(made);
+  else node(top, made, element, inherited, walk);
 }
 
 function section(element, role, top, inherited, walk) {
   // What is named by a heading in it is named by that.
   const by = element.getAttribute("aria-labelledby");
-  const words = by !== null && element.contains(element.getRootNode().getElementById?.(by)) ? "" : name(element, role);
+  const words = by !== null && element.contains(element.getRootNode().getElementById?.(by)) ? "" : name(element, role, walk);
   const active = element.hasAttributes() && (tabStop(element) || element.hasAttribute("onclick") || editing(element));
   if (top.quiet || (words === "" && !active && NAMELESS.has(role))) {
     const inner = entry(top.out, element, inherited);
@@ -308,7 +359,7 @@ function media(element, role, top, inherited, walk) {
 function frame(element, top, inherited, walk) {
   const number = refs.of(element);
   const inside = element.contentDocument;
-  const made = { head: `e${number} iframe${name(element, "iframe")}`, role: "iframe", ref: number, inline: false };
+  const made = { head: `e${number} iframe${name(element, "iframe", walk)}`, role: "iframe", ref: number, inline: false };
   if (inside?.documentElement) {
     made.head += ":";
     node(top, made, inside.documentElement, { ...inherited, quiet: false, acted: false }, walk);

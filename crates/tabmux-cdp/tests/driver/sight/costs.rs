@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use tabmux_cdp::protocol::system_info::GetProcessInfo;
+
 use super::*;
 
 pub(super) fn tokens(text: &str) -> usize {
@@ -53,25 +55,59 @@ async fn a_small_form_a_long_list_and_an_article_cost_less_than_with_any_peer() 
     }
 }
 
-/// On an idle machine it takes about three times as long as the walk, with the way there and back. A busy one makes the longer of
-/// two works seem longer still, so here it is only kept from getting out of hand; the benchmark measures it.
+/// A bare walk: what each node is called, what it says and where it is.
+const WALK: &str = "(() => { let said = 0; const walk = (node) => { said += node.nodeName.length; if (node.nodeType === 3) said += node.data.length; \
+    else if (node.nodeType === 1) said += node.getBoundingClientRect().width; for (const child of node.childNodes) walk(child); }; \
+    walk(document.body); return said; })()";
+
+/// In how many rounds it is measured: Chromium counts in hundredths of a second.
+const ROUNDS: usize = 15;
+
+/// How long the processes that draw pages have worked, whatever else the machine does.
+async fn worked(stage: &Stage) -> f64 {
+    let known = soon(stage.browser.connection().call(None, &GetProcessInfo::default())).await.expect("the browser knows its processes");
+    known.process_info.iter().filter(|process| process.kind == "renderer").map(|process| process.cpu_time).sum()
+}
+
 #[tokio::test]
-async fn ten_thousand_nodes_are_read_in_a_few_times_a_walk_that_asks_each_what_it_shows() {
-    let item = |at: usize| format!("<div><p>Paragraph {at} with <b>bold</b> and <a href='#{at}'>link {at}</a></p></div>");
-    let stage = Stage::showing(&(0..1250).map(item).collect::<String>()).await;
-    let walk = "(() => { let best = Infinity; for (let round = 0; round < 8; round++) { const began = performance.now(); let said = 0; \
-        const walker = document.createTreeWalker(document.body); for (let node = walker.nextNode(); node; node = walker.nextNode()) { \
-        if (node.nodeType === 3) said += node.data.replace(/\\s+/g, ' ').length; \
-        else said += node.checkVisibility() + (node.getAttribute('role') ?? node.localName).length + getComputedStyle(node).cursor.length; } \
-        best = Math.min(best, performance.now() - began); } return best; })()";
-    let bare = stage.run(walk).await.as_f64().expect("a number");
-    let mut best = f64::MAX;
-    for _ in 0..8 {
-        let began = stage.run("performance.now()").await.as_f64().expect("a number");
-        stage.see(&Sight::default()).await;
-        best = best.min(stage.run("performance.now()").await.as_f64().expect("a number") - began);
+async fn ten_thousand_nodes_are_read_in_three_times_a_bare_walk() {
+    let plain = |at: usize| format!("<div>Item {at}</div>");
+    let prose = |at: usize| format!("<div><p>Paragraph {at} with <b>bold</b> and <a href='#{at}'>link {at}</a></p></div>");
+    let row = |at: usize| format!("<tr><td>{at}</td><td><a href='/{at}'>Name {at}</a></td><td><button>Edit</button></td></tr>");
+    let table = format!("<table>{}</table>", (0..1000).map(row).collect::<String>());
+    for (what, body) in [
+        ("plain", (0..5000).map(plain).collect::<String>()),
+        ("prose", (0..1250).map(prose).collect::<String>()),
+        ("table", table),
+        ("list", rows(750)),
+    ] {
+        let stage = Stage::showing(&body).await;
+        // Neither is measured while it is new to the browser.
+        for _ in 0..3 {
+            stage.run(WALK).await;
+            stage.lines().await;
+        }
+        let mut best = f64::MAX;
+        for _ in 0..3 {
+            best = best.min(times_a_walk(&stage).await);
+            if best <= 3.0 {
+                break;
+            }
+        }
+        assert!(best <= 3.0, "{what}: {best} times a walk");
     }
-    assert!(best <= bare.max(5.0) * 30.0, "{best} ms beside {bare} ms");
+}
+
+async fn times_a_walk(stage: &Stage) -> f64 {
+    let began = worked(stage).await;
+    for _ in 0..ROUNDS {
+        stage.run(WALK).await;
+    }
+    let walked = worked(stage).await;
+    for _ in 0..ROUNDS {
+        stage.lines().await;
+    }
+    (worked(stage).await - walked) / (walked - began).max(0.05)
 }
 
 #[tokio::test]
