@@ -10,7 +10,7 @@ run:
 	./target/release/tabmux up
 
 test:
-	scripts/setup.sh browsers display tools clients
+	scripts/setup.sh browsers display tools clients docs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask deny

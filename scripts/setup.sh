@@ -5,6 +5,7 @@
 #   display   Xvfb, from Debian's packages, for tests of a visible browser
 #   tools     cargo-nextest and cargo-deny
 #   clients   the real MCP clients and the conformance suite, into target/clients
+#   docs      documentation pages of several makers, from Debian's packages, into target/docs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$HOME/.cargo/bin:/opt/cargo-tools/bin:$PATH"
@@ -78,9 +79,24 @@ clients() {
   printf '%s\n' "$wanted" > "$home/stamp"
 }
 
+# Sphinx, DocBook, gtk-doc, exim's own and written by hand. Only unpacked: many images leave /usr/share/doc out when they install.
+docs() {
+  local home=target/docs packages="python-attr-doc docbook-xsl-doc-html libcairo2-doc exim4-doc-html libogg-dev" package
+  if [ "$(cat "$home/stamp" 2>/dev/null)" = "$packages" ]; then return; fi
+  has apt-get && has dpkg-deb || { say "the documentation pages come from Debian's packages: apt-get and dpkg-deb are missing"; exit 1; }
+  say "unpacking documentation pages into $home"
+  rm -rf "$home" && mkdir -p "$home/packages"
+  # shellcheck disable=SC2086
+  (cd "$home/packages" && { apt-get download $packages >&2 || { apt-get update >&2 && apt-get download $packages >&2; }; }) ||
+    { say "they could not be downloaded; try: sudo apt-get update, then scripts/setup.sh docs"; exit 1; }
+  for package in "$home"/packages/*.deb; do dpkg-deb -x "$package" "$home"; done
+  rm -rf "$home/packages"
+  printf '%s\n' "$packages" > "$home/stamp"
+}
+
 for part in "$@"; do
   case "$part" in
-    browser | browsers | display | tools | clients) "$part" ;;
-    *) say "what is '$part'? One of: browser, browsers, display, tools, clients"; exit 2 ;;
+    browser | browsers | display | tools | clients | docs) "$part" ;;
+    *) say "what is '$part'? One of: browser, browsers, display, tools, clients, docs"; exit 2 ;;
   esac
 done

@@ -121,9 +121,20 @@ function ownName(element, role, transform) {
   if (native !== undefined && native.trim() !== "") return native;
   if (NAMED_BY_CONTENT.has(role)) {
     const words = wordsIn(element, element, false, transform);
-    if (words.trim() !== "") return words;
+    if (element.localName === "summary" || words.trim() === "") return `${styled(element, "::before")}${words}${styled(element, "::after")}`.trim() || titleOf(element);
+    return words;
   }
-  return element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("aria-placeholder") || "";
+  return titleOf(element);
+}
+
+const titleOf = (element) => element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("aria-placeholder") || "";
+
+// What a style writes before or after an element. To ask is dear, so only those are asked that mostly have it: what opens and
+// closes, and what would have no name.
+function styled(element, where) {
+  const { content } = getComputedStyle(element, where);
+  if (content === "none" || content === "normal") return "";
+  return [...content.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, "$1")).join("");
 }
 
 const fromChild = (element, selector) => {

@@ -48,19 +48,19 @@ const KNOWN_ROLES = new Set(
     "insertion link list listbox listitem log main mark marquee math menu menubar menuitem menuitemcheckbox menuitemradio meter navigation none " +
     "note option paragraph presentation progressbar radio radiogroup region row rowgroup rowheader scrollbar search searchbox separator " +
     "slider spinbutton status strong subscript suggestion superscript switch tab table tablist tabpanel term textbox time timer toolbar " +
-    "tooltip tree treegrid treeitem").split(" "),
+    "tooltip tree treegrid treeitem doc-backlink doc-biblioref doc-glossref doc-noteref").split(" "),
 );
 
 // What a person can act upon.
 const ACTIVE_ROLES = new Set(
   ("link button textbox searchbox checkbox radio switch combobox listbox option slider spinbutton tab menuitem menuitemcheckbox " +
-    "menuitemradio treeitem disclosure colorwell date month week time datetime scrollbar").split(" "),
+    "menuitemradio treeitem disclosure colorwell date month week time datetime scrollbar doc-backlink doc-biblioref doc-glossref doc-noteref").split(" "),
 );
 
 // What is named by what stands in it.
 const NAMED_BY_CONTENT = new Set(
   ("link button checkbox radio switch option tab menuitem menuitemcheckbox menuitemradio treeitem disclosure heading tooltip " +
-    "cell gridcell columnheader rowheader row").split(" "),
+    "cell gridcell columnheader rowheader row doc-backlink doc-biblioref doc-glossref doc-noteref").split(" "),
 );
 
 const tagRole = (element) => {
