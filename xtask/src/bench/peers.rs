@@ -14,6 +14,7 @@ mod measure;
 mod pages;
 mod playwright;
 mod raw;
+mod reading;
 mod result;
 mod shared;
 mod table;
@@ -31,13 +32,14 @@ use anyhow::{Context, Result, bail};
 
 use super::{Holds, build_release, document, memory, rows_table};
 use crate::workspace;
-use agent::{Browser, Contender, Ground};
+use agent::{Browser, Contender, Ground, Product};
 use browsers::Browsers;
 use check::Question;
 use install::Installed;
 use measure::{Pace, ask, measure, open};
 use pages::{Page, Pages};
 use raw::RawPipe;
+use reading::Extent;
 use result::{Cell, Floor, Outcome, Run, Spread, Tally};
 use verdict::JUDGED_AGENTS;
 
@@ -47,17 +49,29 @@ pub(crate) struct Peers {
     #[arg(long)]
     quick: bool,
     /// Only products whose name contains this, with 10 agents; for work on one number, so nothing is judged or written
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "again"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "again")]
     only: Option<String>,
-    /// Writes table and chart of an earlier run (target/peers/results.json) again, without measuring
+    /// Only this part; the document's other part stays as it is
+    #[arg(long, value_enum)]
+    part: Option<Part>,
+    /// Writes tables and chart of an earlier run (target/peers/*.json) again, without measuring
     #[arg(long, conflicts_with = "quick")]
     again: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Several agents at once: ready, memory, calls
+    Agents,
+    /// Tool lists, pages as text, and a form, in tokens and time
+    Reading,
+}
+
 const RESULTS: &str = "target/peers/results.json";
+const READING: &str = "target/peers/reading.json";
 const CHART: &str = "docs/benchmarks-peers.svg";
 /// No measurement begins after this; what is left out is said.
-const FULL_BUDGET: Duration = Duration::from_secs(14 * 60);
+const FULL_BUDGET: Duration = Duration::from_secs(18 * 60);
 const FLOOR_BLOCKS: usize = 10;
 const FLOOR_BLOCK: usize = 100;
 
@@ -65,25 +79,75 @@ pub(super) fn run(options: &Peers) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_optimised();
     }
-    let run = if options.again {
-        serde_json::from_str(&workspace::read(RESULTS)?)?
-    } else {
-        let run = measure_all(options)?;
-        if options.only.is_none() {
-            workspace::write(RESULTS, &serde_json::to_string_pretty(&run)?)?;
-        }
-        run
-    };
+    let fresh = if options.again { None } else { Some(Fresh::prepare()?) };
+    let mut broken = 0;
+    for part in [Part::Agents, Part::Reading].into_iter().filter(|part| options.part.is_none_or(|asked| asked == *part)) {
+        broken += match part {
+            Part::Agents => run_agents(options, fresh.as_ref())?,
+            Part::Reading => run_reading(options, fresh.as_ref())?,
+        };
+    }
+    if broken == 0 || options.only.is_some() { Ok(()) } else { bail!("{broken} limits are broken") }
+}
+
+/// What must be there before anything is measured.
+struct Fresh {
+    installed: Installed,
+    browsers: Browsers,
+}
+
+impl Fresh {
+    fn prepare() -> Result<Self> {
+        build_release()?;
+        let fresh = Self { installed: install::install()?, browsers: Browsers::find()? };
+        tree::adopt_orphans()?;
+        Ok(fresh)
+    }
+}
+
+/// What a part found: measured now, or as it was written by an earlier run.
+fn found<T: serde::Serialize + serde::de::DeserializeOwned>(
+    options: &Peers,
+    fresh: Option<&Fresh>,
+    file: &str,
+    measure: impl FnOnce(&Fresh) -> Result<T>,
+) -> Result<T> {
+    let Some(fresh) = fresh else { return Ok(serde_json::from_str(&workspace::read(file)?)?) };
+    let found = measure(fresh)?;
+    if options.only.is_none() {
+        workspace::write(file, &serde_json::to_string_pretty(&found)?)?;
+    }
+    Ok(found)
+}
+
+impl Peers {
+    /// A part of a run is nobody's claim.
+    fn writes(&self) -> bool {
+        !self.quick && self.only.is_none()
+    }
+}
+
+fn run_agents(options: &Peers, fresh: Option<&Fresh>) -> Result<usize> {
+    let run = found(options, fresh, RESULTS, |fresh| measure_all(options, fresh))?;
     let (text, broken) = report(&run);
     println!("{text}");
-    if options.only.is_some() {
-        return Ok(());
-    }
-    if !options.quick {
+    if options.writes() {
         document::write_part("peers", &text)?;
         workspace::write(CHART, &chart::chart(&run))?;
     }
-    if broken == 0 { Ok(()) } else { bail!("{broken} limits are broken") }
+    Ok(broken)
+}
+
+fn run_reading(options: &Peers, fresh: Option<&Fresh>) -> Result<usize> {
+    let extent = if options.quick { Extent::Trial } else { Extent::Full };
+    let found =
+        found(options, fresh, READING, |fresh| reading::measure(&fresh.installed, &fresh.browsers, extent, options.only.as_deref()))?;
+    let (text, broken) = reading::report(&found);
+    println!("{text}");
+    if options.writes() {
+        document::write_part("reading", &text)?;
+    }
+    Ok(broken)
 }
 
 /// A measuring client built for debugging would measure itself.
@@ -108,14 +172,10 @@ fn report(run: &Run) -> (String, usize) {
     (text, broken)
 }
 
-fn measure_all(options: &Peers) -> Result<Run> {
+fn measure_all(options: &Peers, Fresh { installed, browsers }: &Fresh) -> Result<Run> {
     let began = Instant::now();
-    build_release()?;
-    let installed = install::install()?;
-    let browsers = Browsers::find()?;
-    tree::adopt_orphans()?;
     let pages = Pages::serve()?;
-    let mut run = Run { preface: preface(&installed, &browsers), cells: Vec::new(), floor: None };
+    let mut run = Run { preface: preface(installed, browsers), cells: Vec::new(), floor: None };
     println!("{}", run.preface.join("\n"));
     // Ten first: it is what the limits are about.
     let counts: &[usize] = match (&options.only, options.quick) {
@@ -130,7 +190,7 @@ fn measure_all(options: &Peers) -> Result<Run> {
             let outcome = if began.elapsed() > FULL_BUDGET {
                 Outcome::Failed("left out: the run's time was over".into())
             } else {
-                measure_cell(&contender, &installed, &browsers, &pages, agents, pace)?
+                measure_cell(&contender, installed, browsers, &pages, agents, pace)?
             };
             let cell = Cell {
                 product: contender.product,
@@ -144,7 +204,7 @@ fn measure_all(options: &Peers) -> Result<Run> {
             run.cells.push(cell);
         }
         if agents == JUDGED_AGENTS {
-            run.floor = Some(measure_floor(&installed, &browsers, &pages)?);
+            run.floor = Some(measure_floor(installed, browsers, &pages)?);
         }
     }
     Ok(run)
@@ -174,7 +234,7 @@ fn measure_cell(
     pace: Pace,
 ) -> Result<Outcome> {
     let directory = tempfile::tempdir()?;
-    let browser = named_browser(contender, browsers);
+    let browser = named_browser(contender.product, contender.browser, browsers);
     let ground = Ground { installed, directory: directory.path().to_owned(), browser };
     let measured = measure(contender, &ground, pages, agents, pace);
     tree::end()?;
@@ -185,9 +245,9 @@ fn measure_cell(
 }
 
 /// tabmux finds its own; the peers' defaults cannot be found here, so they are told.
-fn named_browser(contender: &Contender, browsers: &Browsers) -> Option<PathBuf> {
-    match (contender.product, contender.browser) {
-        (agent::Product::Tabmux, Browser::Default) => None,
+fn named_browser(product: Product, browser: Browser, browsers: &Browsers) -> Option<PathBuf> {
+    match (product, browser) {
+        (Product::Tabmux, Browser::Default) => None,
         (_, Browser::SameAsTabmux) => Some(browsers.shell.clone()),
         (_, Browser::Default | Browser::Full) => Some(browsers.full.clone()),
     }
@@ -224,10 +284,9 @@ fn measure_floor(installed: &Installed, browsers: &Browsers, pages: &Pages) -> R
 }
 
 fn preface(installed: &Installed, browsers: &Browsers) -> Vec<String> {
-    let versions: Vec<_> = installed.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     vec![
         memory::machine(),
-        format!("Peers, newest from npm: {}; tabmux {}, release build.", versions.join(", "), env!("CARGO_PKG_VERSION")),
+        versions(installed),
         browsers.sentence(),
         "Every contender runs headless, otherwise with its defaults, in the set-up its documentation gives for several agents. \
          Ready: from nothing until every agent has its first page. Memory: PSS of all its processes, client included, the \
@@ -236,6 +295,11 @@ fn preface(installed: &Installed, browsers: &Browsers) -> Vec<String> {
          screenshot must be a picture; only right answers count."
             .to_owned(),
     ]
+}
+
+fn versions(installed: &Installed) -> String {
+    let versions: Vec<_> = installed.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    format!("Peers, newest from npm: {}; tabmux {}, release build.", versions.join(", "), env!("CARGO_PKG_VERSION"))
 }
 
 fn brief(cell: &Cell) -> String {

@@ -1,13 +1,38 @@
 //! `agent-browser`: a session per agent, over its MCP server and over its command line, as its README has both.
 
+use std::process::Command;
+
 use anyhow::Result;
 use serde_json::json;
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, is_root};
 use super::cli::CommandLine;
+use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
 
 pub(super) const CONTENDERS: [Contender; 4] =
     [mcp(Browser::Default), mcp(Browser::SameAsTabmux), cli(Browser::Default), cli(Browser::SameAsTabmux)];
+
+/// Its README: `snapshot -i`, then a command for each field with the snapshot's refs; `read` for text.
+pub(super) const DIALECT: Dialect = Dialect {
+    product: Product::AgentBrowser,
+    how: "`snapshot`, not interactive",
+    client: |ground| client(ground, 0),
+    open,
+    look: || ("agent_browser_snapshot", json!({"interactive": false})),
+    more: last_page,
+    form: Some(FormDialect { look: interactive, fill, confirm: || ("agent_browser_read", json!({})) }),
+};
+
+/// What it gives by default: no text, only what can be acted upon.
+pub(super) const INTERACTIVE: Dialect = Dialect {
+    product: Product::AgentBrowser,
+    how: "`snapshot`, interactive",
+    client: |ground| client(ground, 0),
+    open,
+    look: interactive,
+    more: last_page,
+    form: None,
+};
 
 struct McpAgent(OwnClient);
 
@@ -31,12 +56,34 @@ const fn cli(browser: Browser) -> Contender {
 }
 
 fn mcp_agents(ground: &Ground, count: usize) -> Result<Agents> {
-    let agent = |n| {
-        let mut command = ground.command(&ground.installed.agent_browser)?;
-        command.arg("mcp").envs(environment(ground, n)?);
-        Ok(Box::new(McpAgent(OwnClient::new(command))) as Box<dyn Agent>)
+    (0..count).map(|n| Ok(Box::new(McpAgent(OwnClient::new(client(ground, n)?))) as Box<dyn Agent>)).collect()
+}
+
+fn client(ground: &Ground, agent: usize) -> Result<Command> {
+    let mut command = ground.command(&ground.installed.agent_browser)?;
+    command.arg("mcp").envs(environment(ground, agent)?);
+    Ok(command)
+}
+
+fn open(url: &str) -> Step {
+    ("agent_browser_open", json!({"url": url}))
+}
+
+fn interactive() -> Step {
+    ("agent_browser_snapshot", json!({"interactive": true}))
+}
+
+fn fill(entries: &[Entry], button: &str) -> Vec<Step> {
+    let field = |entry: &Entry| {
+        let selector = format!("@{}", entry.reference);
+        match entry.kind {
+            Kind::Text => ("agent_browser_fill", json!({"selector": selector, "text": entry.value})),
+            Kind::Choice => ("agent_browser_select", json!({"selector": selector, "values": [entry.value]})),
+            Kind::Tick => ("agent_browser_check", json!({"selector": selector})),
+        }
     };
-    (0..count).map(agent).collect()
+    let click = ("agent_browser_click", json!({"selector": format!("@{button}")}));
+    entries.iter().map(field).chain([click]).collect()
 }
 
 fn cli_agents(ground: &Ground, count: usize) -> Result<Agents> {

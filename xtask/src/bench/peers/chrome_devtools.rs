@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
 use super::shared::SharedLines;
 
 pub(super) const CONTENDERS: [Contender; 4] =
@@ -15,6 +16,17 @@ pub(super) const CONTENDERS: [Contender; 4] =
 
 /// The page a fresh browser begins with.
 const FIRST_PAGE: u64 = 1;
+
+/// Its tool descriptions: always `fill_form`, and `includeSnapshot` where the page changes.
+pub(super) const DIALECT: Dialect = Dialect {
+    product: Product::ChromeDevtools,
+    how: "`take_snapshot`",
+    client: command,
+    open: |url| navigate(FIRST_PAGE, url),
+    look: snapshot,
+    more: last_page,
+    form: Some(FormDialect { look: snapshot, fill, confirm: snapshot }),
+};
 
 struct OwnAgent(OwnClient);
 
@@ -75,6 +87,19 @@ fn evaluate(page: u64, expression: &str) -> (&'static str, Value) {
 
 fn screenshot(page: u64) -> (&'static str, Value) {
     ("take_screenshot", json!({"pageId": page, "format": "jpeg"}))
+}
+
+fn snapshot() -> Step {
+    ("take_snapshot", json!({"pageId": FIRST_PAGE}))
+}
+
+fn fill(entries: &[Entry], button: &str) -> Vec<Step> {
+    let element = |entry: &Entry| json!({"uid": entry.reference, "value": if entry.kind == Kind::Tick { "true" } else { &entry.value }});
+    let elements: Vec<_> = entries.iter().map(element).collect();
+    vec![
+        ("fill_form", json!({"pageId": FIRST_PAGE, "elements": elements})),
+        ("click", json!({"pageId": FIRST_PAGE, "uid": button, "includeSnapshot": true})),
+    ]
 }
 
 /// The number of the page that was opened in a context: `3: title (url) [selected] isolatedContext=agent-2`.

@@ -39,7 +39,7 @@ const MIN_SAMPLES: usize = 5;
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Ends the tree when nobody has called it off in time.
-struct Watchdog {
+pub(super) struct Watchdog {
     hung: Arc<AtomicBool>,
     // Dropping it calls the watchdog off.
     _off: Sender<()>,
@@ -48,7 +48,7 @@ struct Watchdog {
 pub(super) fn measure(contender: &Contender, ground: &Ground, pages: &Pages, agents: usize, pace: Pace) -> Result<Measured> {
     let watchdog = Watchdog::start(pace.limit);
     let measured = measure_watched(contender, ground, pages, agents, pace);
-    if watchdog.hung.load(Ordering::Relaxed) {
+    if watchdog.has_bitten() {
         bail!("hung: ended with all its processes after {} s", pace.limit.as_secs());
     }
     measured
@@ -199,7 +199,7 @@ pub(super) fn ask(question: Question, tally: &mut Tally, call: impl FnOnce() -> 
 }
 
 impl Watchdog {
-    fn start(limit: Duration) -> Self {
+    pub(super) fn start(limit: Duration) -> Self {
         let hung = Arc::new(AtomicBool::new(false));
         let (off, called_off) = channel::<()>();
         let flag = Arc::clone(&hung);
@@ -212,6 +212,10 @@ impl Watchdog {
             }
         });
         Self { hung, _off: off }
+    }
+
+    pub(super) fn has_bitten(&self) -> bool {
+        self.hung.load(Ordering::Relaxed)
     }
 }
 

@@ -9,9 +9,21 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
 use super::http::{HttpLine, HttpServer};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
 
 pub(super) const CONTENDERS: [Contender; 4] =
     [own(Browser::Default), own(Browser::SameAsTabmux), http(Browser::Default), http(Browser::SameAsTabmux)];
+
+/// Its README: snapshot, then `browser_fill_form` and `browser_click` with the snapshot's refs.
+pub(super) const DIALECT: Dialect = Dialect {
+    product: Product::Playwright,
+    how: "`browser_snapshot`",
+    client: command,
+    open: |url| ("browser_navigate", json!({"url": url})),
+    look: snapshot,
+    more: last_page,
+    form: Some(FormDialect { look: snapshot, fill, confirm: snapshot }),
+};
 
 enum PlaywrightAgent {
     Own(OwnClient),
@@ -56,6 +68,19 @@ fn command(ground: &Ground) -> Result<Command> {
         command.arg("--no-sandbox");
     }
     Ok(command)
+}
+
+fn snapshot() -> Step {
+    ("browser_snapshot", json!({}))
+}
+
+fn fill(entries: &[Entry], button: &str) -> Vec<Step> {
+    let field = |entry: &Entry| {
+        let value = if entry.kind == Kind::Tick { "true" } else { &entry.value };
+        json!({"target": entry.reference, "name": entry.name, "type": entry.kind.role(), "value": value})
+    };
+    let fields: Vec<_> = entries.iter().map(field).collect();
+    vec![("browser_fill_form", json!({"fields": fields})), ("browser_click", json!({"target": button}))]
 }
 
 impl PlaywrightAgent {

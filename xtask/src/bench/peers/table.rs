@@ -59,7 +59,7 @@ fn choice(browser: Browser) -> &'static str {
     }
 }
 
-fn spread(spread: Spread) -> String {
+pub(super) fn spread(spread: Spread) -> String {
     if spread.samples == 0 { "–".into() } else { format!("{} / {}", milliseconds(spread.p50_ms), milliseconds(spread.p99_ms)) }
 }
 
@@ -92,6 +92,6 @@ fn problems(run: &Run) -> String {
     if text.is_empty() { text } else { format!("\nFirst problem of each that had one:\n\n{text}") }
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(160).map(|c| if "|\n\r`<>".contains(c) { ' ' } else { c }).collect()
 }

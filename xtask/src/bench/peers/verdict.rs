@@ -144,7 +144,7 @@ fn mistakes(run: &Run) -> Row {
     Row { what: "wrong answers and errors of tabmux".into(), measured, limit: "0".into(), holds: Holds::when(not == 0 && right > 0) }
 }
 
-fn unmeasured(what: &str, why: &str) -> Row {
+pub(super) fn unmeasured(what: &str, why: &str) -> Row {
     Row { what: what.into(), measured: why.into(), limit: "–".into(), holds: Holds::No }
 }
 

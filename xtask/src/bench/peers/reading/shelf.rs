@@ -1,0 +1,259 @@
+//! The pages that are read: a small form, a list, an article, large ones, and documentation as Debian ships it. Every one
+//! has words that must be in what is read of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Extent;
+use crate::workspace;
+
+/// Packages whose pages are made by different tools; five pages of each.
+const PACKAGES: [&str; 4] = ["debian-policy", "developers-reference", "git-doc", "sqlite3-doc"];
+const PAGES_EACH: usize = 5;
+const PAGE_BYTES: std::ops::Range<u64> = 4_000..200_000;
+
+pub(super) const FORM: &str = "small form";
+pub(super) const LIST: &str = "200-row list";
+pub(super) const ARTICLE: &str = "article";
+pub(super) const NODES: [usize; 3] = [1_000, 10_000, 50_000];
+
+#[derive(Default)]
+pub(in super::super) struct Shelf {
+    leaves: Vec<Leaf>,
+    /// Where the packages were unpacked.
+    library: Option<PathBuf>,
+}
+
+/// One page.
+pub(super) struct Leaf {
+    pub(super) name: String,
+    pub(super) path: String,
+    /// What must be in a reading of it.
+    pub(super) proof: String,
+    pub(super) sort: Sort,
+    /// None for a file of the library.
+    html: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Made,
+    Documentation,
+}
+
+pub(super) fn nodes_name(nodes: usize) -> String {
+    format!("{nodes} nodes")
+}
+
+impl Shelf {
+    pub(in super::super) fn fill(extent: Extent) -> Result<Self> {
+        let trial = extent == Extent::Trial;
+        let mut leaves =
+            vec![made(FORM, "Sign up", &small_form()), made(LIST, "Orders", &list()), made(ARTICLE, "The quiet harbour", &article())];
+        let sizes = if trial { &NODES[..2] } else { &NODES[..] };
+        leaves.extend(sizes.iter().map(|nodes| made(&nodes_name(*nodes), "Many nodes", &many(*nodes))));
+        let library = library()?;
+        for package in PACKAGES {
+            let found = documentation(&library, package, if trial { 1 } else { PAGES_EACH })?;
+            leaves.extend(found);
+        }
+        Ok(Self { leaves, library: Some(library) })
+    }
+
+    pub(super) fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let documents = self.leaves.iter().filter(|leaf| leaf.sort == Sort::Documentation).count();
+        format!("Then {documents} pages of documentation from Debian's {}.", PACKAGES.join(", "))
+    }
+
+    /// What is at this path, and its type.
+    pub(in super::super) fn get(&self, path: &str) -> Option<(Vec<u8>, &'static str)> {
+        if let Some(leaf) = self.leaves.iter().find(|leaf| leaf.path == path && leaf.html.is_some()) {
+            return Some((leaf.html.clone()?.into_bytes(), "text/html; charset=utf-8"));
+        }
+        let relative = Path::new(path.strip_prefix("/library/")?);
+        let inside = relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let bytes = std::fs::read(self.library.as_ref().filter(|_| inside)?.join(relative)).ok()?;
+        Some((bytes, kind(relative)))
+    }
+}
+
+fn kind(file: &Path) -> &'static str {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css",
+        Some("js") => "text/javascript",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        _ => "application/octet-stream",
+    }
+}
+
+fn made(name: &str, proof: &str, body: &str) -> Leaf {
+    let path = format!("/shelf/{}.html", name.replace(' ', "-"));
+    let html = format!("<!doctype html><html lang=en><title>{proof}</title><link rel=icon href=\"data:,\"><h1>{proof}</h1>{body}</html>");
+    Leaf { name: name.to_owned(), path, proof: proof.to_owned(), sort: Sort::Made, html: Some(html) }
+}
+
+fn small_form() -> String {
+    let field = |(label, kind): (&str, &str)| format!("<p><label>{label} <input type={kind}></label></p>");
+    let fields = [("Name", "text"), ("Email", "email"), ("Password", "password")].map(field).concat();
+    format!(
+        "<form>{fields}<p><label>Country <select><option>Austria<option>France<option>Japan</select></label></p>\
+         <p><label><input type=checkbox> I agree to the terms</label></p><button>Create account</button></form><a href=\"/in\">Sign in instead</a>"
+    )
+}
+
+fn list() -> String {
+    let row = |n: usize| {
+        format!(
+            "<li><a href=\"/order/{n}\">Order {n}</a> <span>Customer {}</span> <span>{}.{:02} €</span> <button>Open</button> <button>Delete</button></li>",
+            n * 7 % 100,
+            n * 13 % 500,
+            n * 29 % 100
+        )
+    };
+    format!("<ul>{}</ul>", (1..=200).map(row).collect::<String>())
+}
+
+const SENTENCES: [&str; 8] = [
+    "The harbour had been quiet since the last boat left, and nobody expected another before the spring.",
+    "She counted the steps up to the lighthouse every morning, although the number never changed.",
+    "A good map shows what is there; a better one also shows what its maker did not know.",
+    "When the engineers came back they found the door open, the lamp still burning and the log book gone.",
+    "Most of the people in the village remember that winter by the price of bread rather than by the snow.",
+    "It took three summers to build the bridge and one afternoon to agree on its name.",
+    "Nothing in the letter was false, yet everyone who read it was left with the wrong idea.",
+    "He wrote down each observation at once, because he had learnt how little he could trust the evening.",
+];
+
+/// 28 kB of prose with a heading now and then, and links.
+fn article() -> String {
+    let mut html = String::new();
+    for at in 0.. {
+        let text = (0..4 + at % 3).map(|sentence| SENTENCES[(at * 3 + sentence) % SENTENCES.len()]).collect::<Vec<_>>().join(" ");
+        html += &match at % 8 {
+            0 => format!("<h2>Part {at} of the story</h2>"),
+            1 | 3 | 5 => format!("<p>{text} See <a href=\"#{at}\">section {at}</a> for <em>more</em>.</p>"),
+            _ => format!("<p class=\"body-text\">{text}</p>"),
+        };
+        if html.len() > 28_000 {
+            break;
+        }
+    }
+    format!("<article>{html}</article>")
+}
+
+/// Paragraphs of eight nodes each, no two alike in shape with their neighbour, so that folding rows does not help.
+fn many(nodes: usize) -> String {
+    let item = |n: usize| match n % 2 {
+        0 => format!("<div><p>Paragraph {n} with <b>bold</b> and <a href=\"#{n}\">link {n}</a></p></div>"),
+        _ => format!("<section><p>Note {n} has <i>style</i> and <button>Button {n}</button></p></section>"),
+    };
+    (0..nodes / 8).map(item).collect()
+}
+
+/// The packages' files below `target`, downloaded when they are not there yet.
+fn library() -> Result<PathBuf> {
+    let library = workspace::root().join("target/library");
+    for package in PACKAGES {
+        let place = library.join(package);
+        if place.exists() {
+            continue;
+        }
+        let unpacking = tempfile::tempdir_in(workspace::root().join("target"))?;
+        let run = |program: &str, arguments: &[&str]| -> Result<()> {
+            let output = Command::new(program).args(arguments).current_dir(unpacking.path()).output().with_context(|| {
+                format!("{program} is needed for the documentation pages; put unpacked packages into {}", library.display())
+            })?;
+            ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+            Ok(())
+        };
+        run("apt-get", &["download", "-q", package])?;
+        let archive = std::fs::read_dir(unpacking.path())?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
+        let archive = archive.with_context(|| format!("apt-get brought no {package}"))?;
+        run("dpkg-deb", &["-x", &archive.to_string_lossy(), "unpacked"])?;
+        std::fs::create_dir_all(&library)?;
+        std::fs::rename(unpacking.path().join("unpacked"), place)?;
+    }
+    Ok(library)
+}
+
+/// So many of a package's pages, spread evenly over its list.
+fn documentation(library: &Path, package: &str, count: usize) -> Result<Vec<Leaf>> {
+    let mut files = Vec::new();
+    collect(&library.join(package), &mut files)?;
+    files.sort();
+    let pages: Vec<_> = files.iter().filter_map(|file| Some((file, heading(&std::fs::read_to_string(file).ok()?)?))).collect();
+    ensure!(pages.len() >= count, "{package} has only {} pages with a heading", pages.len());
+    let leaf = |at: usize| {
+        let (file, proof) = &pages[at * pages.len() / count];
+        let path = file.strip_prefix(library)?.to_string_lossy().into_owned();
+        let name = format!("{package}: {}", file.file_name().unwrap_or_default().to_string_lossy());
+        Ok(Leaf { name, path: format!("/library/{path}"), proof: proof.clone(), sort: Sort::Documentation, html: None })
+    };
+    (0..count).map(leaf).collect()
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(directory)?.flatten() {
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() {
+            collect(&path, files)?;
+        } else if kind.is_file() && path.extension().is_some_and(|e| e == "html") && PAGE_BYTES.contains(&entry.metadata()?.len()) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The longest plain word of the first heading: whoever reads the page must have it.
+fn heading(html: &str) -> Option<String> {
+    let start = ["<h1", "<h2"].iter().find_map(|tag| html.find(tag))?;
+    let rest = &html[start..];
+    let inner = &rest[rest.find('>')? + 1..rest.find("</h")?];
+    let mut text = String::new();
+    let mut inside = false;
+    for c in inner.chars() {
+        match c {
+            '<' => inside = true,
+            '>' => inside = false,
+            c if !inside => text.push(c),
+            _ => {}
+        }
+    }
+    let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 3);
+    words.max_by_key(|word| word.len()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_as_many_nodes_as_its_name_says_and_a_heading_gives_its_word() {
+        // Each item is eight: two elements around, two inside, four texts.
+        let html = many(1_000);
+        assert_eq!(html.matches("<p>").count() * 8, 1_000);
+        assert!((28_000..30_000).contains(&article().len()));
+        assert_eq!(list().matches("<li>").count(), 200);
+        assert_eq!(heading("<h1 id=x>3. <code>git</code> attributes(5)</h1>").as_deref(), Some("attributes"));
+        assert_eq!(heading("<p>nothing</p>"), None);
+    }
+
+    #[test]
+    fn nothing_outside_the_library_is_served() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("library")).unwrap();
+        std::fs::write(place.path().join("secret.html"), "s").unwrap();
+        std::fs::write(place.path().join("library/page.html"), "p").unwrap();
+        let shelf = Shelf { library: Some(place.path().join("library")), leaves: Vec::new() };
+        assert_eq!(shelf.get("/library/page.html"), Some((b"p".to_vec(), "text/html; charset=utf-8")));
+        assert_eq!(shelf.get("/library/../secret.html"), None);
+    }
+}
