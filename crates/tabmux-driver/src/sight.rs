@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Selector;
+
 /// What somebody wants to see of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
@@ -23,11 +25,10 @@ pub struct Sight {
 pub enum Scope {
     #[default]
     Page,
-    /// The element with this ref, without its `e`.
-    Ref(u32),
+    /// The element that this means.
+    Part(Selector),
     /// What lies between two refs.
     Span(u32, u32),
-    Css(String),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,16 @@
 //! What is on the page, as lines, in all its frames: one call for the page and the frames of its own site, and one more for each
-//! frame of another site, all at once.
+//! frame of another site, all at once. Elements that may have closed shadow roots are looked into once (`closed.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Element, Result, Rows, Scope, Sight, Snapshot, Which};
 
 use super::CdpPage;
+use super::closed::CLOSED_ROUNDS;
 use super::script::{Numbers, failed};
 
 /// How long a frame of another site may take; the page itself has the call's own time.
@@ -22,7 +23,9 @@ const MAX_ELEMENTS: u32 = 500;
 #[derive(Clone, Debug, Default, Serialize)]
 struct Wish<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<Place<'a>>,
+    scope: Option<Value>,
+    /// There is nothing more to look into.
+    opened: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,19 +42,22 @@ struct Wish<'a> {
     budget: u32,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Place<'a> {
-    Ref(u32),
-    Css(&'a str),
-}
-
 /// What it answers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Seen {
-    Problem { problem: String },
+    Problem(Problem),
     Lines(Lines),
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    problem: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    near: Vec<String>,
+    hides: bool,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +69,21 @@ struct Lines {
     frames: Vec<Beyond>,
     /// Which frame of which frame it is itself.
     path: Vec<i32>,
+    /// There may be closed shadow roots.
+    hides: bool,
+}
+
+impl Seen {
+    fn hides(&self) -> bool {
+        match self {
+            Self::Problem(problem) => problem.hides,
+            Self::Lines(lines) => lines.hides,
+        }
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Problem(problem) if problem.problem == "none")
+    }
 }
 
 #[derive(Deserialize)]
@@ -74,19 +95,49 @@ struct Beyond {
 
 impl CdpPage {
     pub(super) async fn look(&self, sight: &Sight) -> Result<Snapshot> {
-        let frame = match sight.scope {
-            Scope::Ref(number) | Scope::Span(number, _) => self.frame_of_ref(number),
-            Scope::Page | Scope::Css(_) => self.handle.0.clone(),
+        let main = self.handle.0.clone();
+        let (mut frame, others) = match &sight.scope {
+            Scope::Span(number, _) => (self.frame_of_ref(*number), Vec::new()),
+            Scope::Page => (main, Vec::new()),
+            Scope::Part(selector) => match selector.reference() {
+                Some(number) => (self.frame_of_ref(number), Vec::new()),
+                None => (main.clone(), self.state.frames().strangers(&main)),
+            },
         };
-        let mut lines = match self.script_in(&frame, "snapshot", &wish(sight)).await.map_err(failed)? {
+        let mut seen = self.look_in(&frame, sight).await?;
+        for other in others {
+            if !seen.is_elsewhere() {
+                break;
+            }
+            // A frame that goes meanwhile has nothing to show.
+            if let Ok(Ok(found)) = tokio::time::timeout(FRAME_PATIENCE, self.look_in(&other, sight)).await
+                && !found.is_elsewhere()
+            {
+                (frame, seen) = (other, found);
+            }
+        }
+        let mut lines = match seen {
             Seen::Lines(lines) => lines,
-            Seen::Problem { problem } => return Err(refused(&problem, sight)),
+            Seen::Problem(problem) => return Err(refused(problem, sight)),
         };
         self.state.looked();
         if !lines.frames.is_empty() {
             self.look_beyond(sight, &frame, &mut lines).await;
         }
         Ok(Snapshot { text: lines.text, cursor: lines.cursor, left: lines.left })
+    }
+
+    /// In one frame, also in its closed shadow roots.
+    async fn look_in(&self, frame: &str, sight: &Sight) -> Result<Seen> {
+        let mut wish = wish(sight);
+        for _ in 0..CLOSED_ROUNDS {
+            let seen: Seen = self.script_in(frame, "snapshot", &wish).await.map_err(failed)?;
+            if !seen.hides() || self.open_closed_roots(frame).await.map_err(failed)? == 0 {
+                return Ok(seen);
+            }
+        }
+        wish.opened = true;
+        self.script_in(frame, "snapshot", &wish).await.map_err(failed)
     }
 
     pub(super) async fn visible_elements(&self) -> Result<(Vec<Element>, u64)> {
@@ -134,10 +185,10 @@ fn wish(sight: &Sight) -> Wish<'_> {
     };
     Wish {
         scope: match &sight.scope {
-            Scope::Ref(number) => Some(Place::Ref(*number)),
-            Scope::Css(css) => Some(Place::Css(css)),
+            Scope::Part(selector) => Some(selector.for_script()),
             Scope::Page | Scope::Span(..) => None,
         },
+        opened: false,
         from,
         to,
         interactive: sight.which == Which::Interactive,
@@ -149,13 +200,17 @@ fn wish(sight: &Sight) -> Wish<'_> {
     }
 }
 
-fn refused(problem: &str, sight: &Sight) -> DriverError {
-    match (problem, &sight.scope) {
-        ("stale", Scope::Ref(number)) => DriverError::StaleRef(format!("e{number}")),
-        ("bad", Scope::Css(css)) => DriverError::BadSelector { selector: css.clone(), why: "it is no CSS".into() },
-        ("none", Scope::Css(css)) => DriverError::ElementNotFound { selector: css.clone(), near: Vec::new() },
-        ("bad find", _) => DriverError::BadPattern(sight.find.clone().unwrap_or_default()),
-        ("stale cursor", _) => DriverError::StaleCursor,
-        (other, _) => DriverError::ScriptFailed(other.to_owned()),
+fn refused(Problem { problem, text, near, .. }: Problem, sight: &Sight) -> DriverError {
+    let selector = || match &sight.scope {
+        Scope::Part(selector) => selector.to_string(),
+        Scope::Page | Scope::Span(..) => String::new(),
+    };
+    match problem.as_str() {
+        "stale" => DriverError::StaleRef(selector()),
+        "bad" => DriverError::BadSelector { selector: selector(), why: text.trim_end_matches('.').to_owned() },
+        "none" => DriverError::ElementNotFound { selector: selector(), near },
+        "bad find" => DriverError::BadPattern(sight.find.clone().unwrap_or_default()),
+        "stale cursor" => DriverError::StaleCursor,
+        _ => DriverError::ScriptFailed(problem),
     }
 }

@@ -78,6 +78,8 @@ pub struct CallFunctionOn {
     pub throw_on_side_effect: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique_context_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serialization_options: Option<SerializationOptions>,
 }
 
 impl Command for CallFunctionOn {
@@ -106,6 +108,16 @@ pub struct ConsoleAPICalled {
 
 impl Event for ConsoleAPICalled {
     const METHOD: &'static str = "Runtime.consoleAPICalled";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeepSerializedValue {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub value: Option<Value>,
+    pub object_id: Option<String>,
+    pub weak_local_object_reference: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -288,6 +300,7 @@ pub struct RemoteObject {
     pub value: Option<Value>,
     pub unserializable_value: Option<UnserializableValue>,
     pub description: Option<String>,
+    pub deep_serialized_value: Option<DeepSerializedValue>,
     pub object_id: Option<RemoteObjectId>,
     pub preview: Option<ObjectPreview>,
 }
@@ -303,6 +316,16 @@ impl Command for RunIfWaitingForDebugger {
 }
 
 pub type ScriptId = String;
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SerializationOptions {
+    pub serialization: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_parameters: Option<Value>,
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,6 +2,7 @@
 
 mod agrees;
 mod changes;
+mod closed;
 mod costs;
 mod hostile;
 mod refs;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::Want;
-use tabmux_driver::{Browser, Context, ContextSpec, DriverError, Navigation, Page, Rows, Scope, Sight, Snapshot, Which};
+use tabmux_driver::{Browser, Context, ContextSpec, DriverError, Navigation, Page, Rows, Scope, Selector, Sight, Snapshot, Which};
 
 use crate::support;
 
@@ -133,8 +134,10 @@ async fn frames_of_other_sites_cost_one_message_each_and_their_refs_work() {
         let tap = stage.browser.connection().tap(100);
         stage.lines().await;
         assert_eq!(tap.sent().iter().map(|sent| sent.method).collect::<Vec<_>>(), ["Runtime.callFunctionOn"; 2], "{want:?}");
-        let inside = stage.see(&Sight { scope: Scope::Ref(4), ..Sight::default() }).await;
-        assert_eq!(inside.text, "e4 button \"/far\"", "{want:?}");
+        for selector in ["e4", "role=button[name=/far]"] {
+            let inside = stage.see(&Sight { scope: part(selector), ..Sight::default() }).await;
+            assert_eq!(inside.text, "e4 button \"/far\"", "{want:?}, {selector}");
+        }
     }
 }
 
@@ -197,18 +200,33 @@ async fn a_budget_cuts_between_lines_and_the_cursor_goes_on_until_all_was_said()
     assert_eq!(stale, Err(DriverError::StaleCursor));
 }
 
+fn part(selector: &str) -> Scope {
+    Scope::Part(Selector::parse(selector).expect("a selector"))
+}
+
+/// S0.27
 #[tokio::test]
-async fn a_part_of_the_page_is_seen_by_selector_and_by_depth() {
-    let stage = Stage::showing("<main><h1>A</h1><ul><li>one<ul><li>two<ul><li>three</ul></ul></ul></main><nav><a href=1>B</a></nav>").await;
-    let css = Sight { scope: Scope::Css("nav".into()), ..Sight::default() };
-    assert_eq!(stage.see(&css).await.text, "navigation: e1 link \"B\"");
+async fn a_part_of_the_page_is_seen_by_any_selector_and_by_depth() {
+    let stage = Stage::showing(
+        "<main><h1>A</h1><ul><li>one<ul><li>two<ul><li>three</ul></ul></ul></main><nav aria-label=Ways><a href=1>B</a></nav>",
+    )
+    .await;
+    for selector in ["nav", "//nav", "~Ways", "role=navigation", "css=nav"] {
+        let seen = stage.see(&Sight { scope: part(selector), ..Sight::default() }).await;
+        assert_eq!(seen.text, "navigation \"Ways\": e1 link \"B\"", "{selector}");
+    }
+    for selector in ["e1", "text=B"] {
+        assert_eq!(stage.see(&Sight { scope: part(selector), ..Sight::default() }).await.text, "e1 link \"B\"", "{selector}");
+    }
     let shallow = Sight { depth: Some(2), ..Sight::default() };
-    assert_eq!(stage.see(&shallow).await.text, "main:\n # \"A\"\n - \"one\"\n  … 2 more lines below\nnavigation: e1 link \"B\"");
-    for (css, error) in [
-        ("#nowhere", DriverError::ElementNotFound { selector: "#nowhere".into(), near: Vec::new() }),
-        ("a[", DriverError::BadSelector { selector: "a[".into(), why: "it is no CSS".into() }),
-    ] {
-        let failed = soon(stage.page.snapshot(&Sight { scope: Scope::Css(css.into()), ..Sight::default() })).await;
-        assert_eq!(failed, Err(error));
+    assert_eq!(stage.see(&shallow).await.text, "main:\n # \"A\"\n - \"one\"\n  … 2 more lines below\nnavigation \"Ways\": e1 link \"B\"");
+    let refused =
+        async |selector| soon(stage.page.snapshot(&Sight { scope: part(selector), ..Sight::default() })).await.expect_err("there is none");
+    assert_eq!(refused("e99").await, DriverError::StaleRef("e99".into()));
+    for selector in ["#nowhere", "//aside", "text=Nowhere"] {
+        assert!(matches!(refused(selector).await, DriverError::ElementNotFound { selector: named, .. } if named == selector));
+    }
+    for selector in ["a[", "//["] {
+        assert!(matches!(refused(selector).await, DriverError::BadSelector { selector: named, .. } if named == selector));
     }
 }

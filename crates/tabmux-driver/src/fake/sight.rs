@@ -12,9 +12,11 @@ impl Seen {
         self.0 = Some((url.to_owned(), lines.clone()));
         match &sight.scope {
             Scope::Page | Scope::Span(..) => {}
-            Scope::Ref(1) => lines.retain(|line| line.starts_with("e1 ")),
-            Scope::Ref(number) => return Err(DriverError::StaleRef(format!("e{number}"))),
-            Scope::Css(css) => return Err(DriverError::ElementNotFound { selector: css.clone(), near: Vec::new() }),
+            Scope::Part(selector) => match selector.reference() {
+                Some(1) => lines.retain(|line| line.starts_with("e1 ")),
+                Some(number) => return Err(DriverError::StaleRef(format!("e{number}"))),
+                None => return Err(DriverError::ElementNotFound { selector: selector.to_string(), near: Vec::new() }),
+            },
         }
         if sight.which == Which::Interactive {
             lines.retain(|line| line.starts_with('e'));

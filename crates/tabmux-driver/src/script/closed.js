@@ -1,17 +1,67 @@
 // Closed shadow roots. No script can look into them from outside; the driver can, and hands them over, and from then on they
-// are walked like open ones.
+// are walked like open ones. Which elements have one cannot be seen either, so those are named that look like it: elements of the
+// page's own making that keep their inside to themselves, those that are drawn and hold nothing, and those that hold what is
+// not drawn. What stands with its words around what a closed root shows of it, is not among them.
 const opened = new WeakMap();
 const shadowOf = (element) => element.shadowRoot ?? opened.get(element) ?? null;
 
-const HOSTS = "article,aside,blockquote,body,div,footer,h1,h2,h3,h4,h5,h6,header,main,nav,p,section,span";
+const HOSTS = new Set("article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span".split(" "));
+const MOST_SUSPECTS = 200;
 
-// Whether there may be some that were not handed over: something is drawn where nothing is, or an element of the page's own
-// making keeps its inside to itself.
+const suspects = {
+  list: new Set(),
+  // What a look asked for already.
+  cleared: new WeakSet(),
+
+  // Names an element; whether it is a suspect is looked at here only as far as it is cheap.
+  add(element) {
+    if (this.list.size < MOST_SUSPECTS && shadowOf(element) === null) this.list.add(element);
+  },
+
+  addNew(element) {
+    if (!this.cleared.has(element)) this.add(element);
+  },
+
+  take() {
+    const taken = [...this.list];
+    this.list.clear();
+    taken.forEach((element) => this.cleared.add(element));
+    return taken;
+  },
+};
+
+const ownMade = (element) => element.localName.includes("-") && element.matches(":defined");
+const emptyBox = (element) => HOSTS.has(element.localName) && element.offsetHeight > 0 && element.offsetWidth > 0;
+
+const holdsUndrawn = ({ localName, firstElementChild: child }) =>
+  child !== null && HOSTS.has(localName) && child.parentElement.checkVisibility() && !child.checkVisibility() && !/^(none|contents)$/.test(getComputedStyle(child).display);
+
+// The roots below a root, in the order of the page.
+function* rootsBelow(root) {
+  for (const element of root.querySelectorAll("*")) {
+    const inner = shadowOf(element) ?? (/^i?frame$/i.test(element.localName) ? documentInside(element) : null);
+    if (inner) {
+      yield inner;
+      yield* rootsBelow(inner);
+    }
+  }
+}
+
+function documentInside(frame) {
+  try {
+    return frame.contentDocument;
+  } catch {
+    return null;
+  }
+}
+
+// Whether there may be closed roots that were not handed over.
 function mayHide() {
-  const hides = (element) => {
-    if (shadowOf(element)) return false;
-    if (element.localName.includes("-")) return element.matches(":defined");
-    return element.firstChild === null && element.matches(HOSTS) && element.offsetHeight > 0 && element.offsetWidth > 0;
-  };
-  return Array.prototype.some.call(document.querySelectorAll("*"), hides);
+  suspects.list.clear();
+  for (const root of [document, ...rootsBelow(document)]) {
+    for (const element of root.querySelectorAll("*")) {
+      if (ownMade(element) || (element.firstChild === null ? emptyBox(element) : holdsUndrawn(element))) suspects.add(element);
+    }
+  }
+  return suspects.list.size > 0;
 }

@@ -7,6 +7,9 @@ globalThis.tabmux = {
     return value instanceof Promise ? value.then(answer) : answer(value);
   },
 
+  // Elements that may have closed shadow roots, themselves and not as data.
+  suspects: () => suspects.take(),
+
   // Takes closed shadow roots.
   open: (roots) => roots.forEach((root) => opened.set(root.host, root)),
 

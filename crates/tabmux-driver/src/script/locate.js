@@ -12,25 +12,6 @@ function isSeen(element) {
   return getComputedStyle(element).display === "contents" && [...element.children].some(isSeen);
 }
 
-function documentInside(frame) {
-  try {
-    return frame.contentDocument;
-  } catch {
-    return null;
-  }
-}
-
-// The roots below a root, in the order of the page.
-function* rootsBelow(root) {
-  for (const element of root.querySelectorAll("*")) {
-    const inner = shadowOf(element) ?? (/^i?frame$/i.test(element.localName) ? documentInside(element) : null);
-    if (inner) {
-      yield inner;
-      yield* rootsBelow(inner);
-    }
-  }
-}
-
 function byXPath(root, path) {
   const within = root.ownerDocument ?? root;
   const found = within.evaluate(path, root, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
@@ -119,6 +100,12 @@ function find(selector) {
   if (!element) return { fault: selector.by === "ref" ? "stale" : "none" };
   return { element, matched: matches.filter(isSeen).length || matches.length };
 }
+
+// For looking at a part of the page.
+verbs.find = (selector) => {
+  const found = find(selector);
+  return found.fault === "none" ? { ...found, near: nearest(selector) } : found;
+};
 
 // Whether one can be seen, be it without any extent; a text says why the selector is none.
 verbs.sees = (selector) => {

@@ -5,27 +5,30 @@ const look = { number: 0, shown: [], known: null };
 
 verbs.snapshot = async (wish) => {
   if (wish.cursor !== undefined) return goOn(wish);
-  const root = wish.scope === undefined ? document.documentElement : scopeOf(wish.scope);
-  if (root === undefined) return { problem: "stale" };
-  if (root === null) return { problem: "none" };
-  if (root === "bad") return { problem: "bad" };
+  let root = document.documentElement;
+  if (wish.scope !== undefined) {
+    const { element, fault, text, near } = verbs.find(wish.scope);
+    const hides = fault === "none" && wish.opened !== true && mayHide();
+    if (fault !== undefined) return { problem: fault, text, near, hides };
+    root = element;
+  }
   wholeSelects = wish.fold === "none";
+  suspects.list.clear();
   const { children, frames } = await survey(root);
   let lines = linesOf(children);
   if (wish.scope === undefined) look.known = lines;
   lines = narrowed(lines, wish);
-  if (lines === null) return { problem: "bad find" };
-  const whole = lines.length;
+  if (lines === null) return { problem: "bad find", hides: false };
   if (wish.fold !== "none" && wish.find === undefined && wish.from === undefined) lines = folded(lines);
   look.number += 1;
   look.shown = lines;
-  return { ...slice(0, wish.budget), frames, path: framePath(globalThis), whole };
+  return { ...slice(0, wish.budget), frames, path: framePath(globalThis), hides: suspects.list.size > 0 };
 };
 
 function goOn(wish) {
   const [number, at] = wish.cursor.split(":").map(Number);
-  if (number !== look.number || !(at < look.shown.length)) return { problem: "stale cursor" };
-  return { ...slice(at, wish.budget), frames: [], path: framePath(globalThis), whole: look.shown.length };
+  if (number !== look.number || !(at < look.shown.length)) return { problem: "stale cursor", hides: false };
+  return { ...slice(at, wish.budget), frames: [], path: framePath(globalThis), hides: false };
 }
 
 function slice(from, budget) {
@@ -39,15 +42,6 @@ function slice(from, budget) {
     texts.push(text);
   }
   return { text: texts.join("\n"), cursor: end < shown.length ? `${look.number}:${end}` : null, left: shown.length - end };
-}
-
-function scopeOf(scope) {
-  if (scope.ref !== undefined) return refs.element(scope.ref);
-  try {
-    return document.querySelector(scope.css);
-  } catch {
-    return "bad";
-  }
 }
 
 function narrowed(lines, { interactive, depth, find, from, to }) {

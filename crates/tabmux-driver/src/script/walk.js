@@ -169,21 +169,33 @@ function open(element, top, walk) {
 function muteness(element, tag, role, marked, top) {
   if (tag === "slot" || tag === "area") return isMute(top);
   if (HOLDERS.has(role) && element.childElementCount > 0 && !(marked && (tabStop(element) || element.hasAttribute("onclick")))) {
-    return !marked || element.checkVisibility() || getComputedStyle(element).display === "contents" ? null : GONE;
+    return !marked || element.checkVisibility() || isContents(element) ? null : GONE;
   }
   if (element.checkVisibility(SEEN)) return false;
   if (element.checkVisibility()) return true;
-  return getComputedStyle(element).display === "contents" ? isMute(top) : GONE;
+  return isContents(element) ? isMute(top) : GONE;
+}
+
+// What has no box, and yet shows what is in it.
+function isContents(element) {
+  const { display } = getComputedStyle(element);
+  if (display !== "none" && display !== "contents") notDrawn(element);
+  return display === "contents";
+}
+
+// What would be shown and is not, is held by an element that shows something else in its place.
+function notDrawn(element) {
+  let holder = element.parentElement;
+  while (holder !== null && !holder.checkVisibility()) {
+    if (getComputedStyle(holder).display === "none") return;
+    holder = holder.parentElement;
+  }
+  if (holder !== null && (HOSTS.has(holder.localName) || ownMade(holder))) suspects.addNew(holder);
 }
 
 function isMute(top) {
-  return (top.mute ??= !top.element.checkVisibility(SEEN) && !isContents(top.element));
+  return (top.mute ??= !top.element.checkVisibility(SEEN) && !(isContents(top.element) && getComputedStyle(top.element).visibility === "visible"));
 }
-
-const isContents = (element) => {
-  const { display, visibility } = getComputedStyle(element);
-  return display === "contents" && visibility === "visible";
-};
 
 function name(element, role, walk) {
   const text = nameIn(element, role, walk);
@@ -201,7 +213,9 @@ function plainElement(element, tag, marked, top, inherited, walk) {
   if (active && !top.acted) return reachable(element, tag, top, inherited, walk);
   if (tag === "label" && element.control !== null && element.control !== undefined) return label(element, top, inherited, walk);
   if (tag === "legend" || tag === "caption" || tag === "figcaption") inherited = { ...inherited, quiet: top.quiet || top.named === true };
-  const block = BLOCKS.has(tag) || tag.includes("-");
+  const own = tag.includes("-");
+  if (own && ownMade(element)) suspects.addNew(element);
+  const block = BLOCKS.has(tag) || own;
   if (isLeaf(element) && leafSaid(element, tag, marked, block, top, inherited, walk)) return;
   if (block && !top.quiet) top.out.push(BREAK);
   const inner = entry(top.out, element, inherited);
@@ -214,6 +228,7 @@ function plainElement(element, tag, marked, top, inherited, walk) {
 // Most elements hold nothing but words, and need no steps of their own unless they can be clicked.
 function leafSaid(element, tag, marked, block, top, { quiet, mute, acted }, walk) {
   const text = squeezed(element.textContent);
+  if (text === "" && mute === false && emptyBox(element)) suspects.addNew(element);
   if (quiet || text === "") return true;
   // Words set in another type are their paragraph's.
   const plain = !marked && (PROSE.has(tag) || (!block && top.checked));

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_core::Fault;
-use tabmux_driver::{Rows, Scope, Sight, Snapshot, Which};
+use tabmux_driver::{Rows, Scope, Selector, Sight, Snapshot, Which};
 
 use crate::arguments::{of_page, own_schema, wrong};
 use crate::reply::{failed, place};
@@ -30,7 +30,7 @@ struct Look {
     interactive: Option<bool>,
     /// Levels
     depth: Option<u32>,
-    /// Only in this: ref, e4-e90, CSS
+    /// Only in this; also e4-e90
     selector: Option<String>,
     /// Only lines with text or /regex/
     find: Option<String>,
@@ -76,19 +76,13 @@ fn sight(args: Look) -> Result<Sight, Fault> {
     })
 }
 
-/// `e12`, `@e12`, `e12-e40` as a folded row says it, or CSS.
-fn scope(selector: &str) -> Result<Scope, Fault> {
-    let text = selector.trim();
-    let number = |text: &str| text.trim().trim_start_matches('@').strip_prefix('e')?.parse::<u32>().ok();
-    if let Some(number) = number(text) {
-        return Ok(Scope::Ref(number));
-    }
-    let span = text.split_once(['-', '–']).and_then(|(from, to)| Some((number(from)?, number(to)?)));
-    match span {
+/// A selector, or `e12-e40` as a folded row says it.
+fn scope(text: &str) -> Result<Scope, Fault> {
+    let number = |text: &str| Selector::parse(text).ok()?.reference();
+    match text.split_once(['-', '–']).and_then(|(from, to)| Some((number(from)?, number(to)?))) {
         Some((from, to)) if from <= to => Ok(Scope::Span(from, to)),
-        Some(_) => Err(wrong("selector", &selector.into(), "the smaller ref first, as in e4-e90")),
-        None if text.is_empty() => Err(wrong("selector", &selector.into(), "a ref such as e12, refs such as e4-e90, or CSS")),
-        None => Ok(Scope::Css(text.to_owned())),
+        Some(_) => Err(wrong("selector", &text.into(), "the smaller ref first, as in e4-e90")),
+        None => Selector::parse(text).map(Scope::Part).map_err(failed),
     }
 }
 
@@ -151,11 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_refs_spans_of_refs_or_css() {
-        assert_eq!(scope(" @e12 ").unwrap(), Scope::Ref(12));
-        assert_eq!(scope("e41–e236").unwrap(), Scope::Span(41, 236));
-        assert_eq!(scope("e41-e236").unwrap(), Scope::Span(41, 236));
-        assert_eq!(scope("e-mail > a").unwrap(), Scope::Css("e-mail > a".into()));
+    fn a_part_is_named_by_any_selector_or_by_a_span_of_refs() {
+        for span in ["e41–e236", "e41-e236", " @e41 - @e236 "] {
+            assert_eq!(scope(span).unwrap(), Scope::Span(41, 236), "{span}");
+        }
+        for selector in [" @e12 ", "e-mail > a", "//nav", "~Menu", "text=a-b", "role=list"] {
+            assert_eq!(scope(selector).unwrap(), Scope::Part(Selector::parse(selector).unwrap()), "{selector}");
+        }
         assert!(scope("e9-e2").is_err() && scope(" ").is_err());
     }
 

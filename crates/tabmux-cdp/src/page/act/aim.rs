@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tabmux_driver::{Acted, DriverError, Result, Selector};
 
 use super::CdpPage;
+use crate::page::closed::CLOSED_ROUNDS;
 use crate::page::script::{Numbers, failed};
 use crate::page::shot::{Place, unseen};
 use crate::page::world::Failure;
@@ -192,13 +193,17 @@ impl CdpPage {
     async fn find_in(&self, frame: String, order: &Order<'_>, patience: Duration) -> Result<Aimed> {
         let mut wanted = wanted(order, patience);
         wanted["opened"] = false.into();
-        let mut answer: Answer = self.script_in(&frame, order.verb, &wanted).await.map_err(failed)?;
-        if answer.hidden {
-            self.open_closed_roots(&frame).await.map_err(failed)?;
-            wanted["opened"] = true.into();
-            answer = self.script_in(&frame, order.verb, &wanted).await.map_err(failed)?;
+        let mut rounds = CLOSED_ROUNDS;
+        loop {
+            let answer: Answer = self.script_in(&frame, order.verb, &wanted).await.map_err(failed)?;
+            if !answer.hidden {
+                return Ok(Aimed { frame, answer });
+            }
+            // There may be more in what was opened.
+            let opened = self.open_closed_roots(&frame).await.map_err(failed)?;
+            rounds = if opened == 0 { 0 } else { rounds.saturating_sub(1) };
+            wanted["opened"] = (rounds == 0).into();
         }
-        Ok(Aimed { frame, answer })
     }
 
     /// Asks several frames at once; one that goes meanwhile has nothing to say.

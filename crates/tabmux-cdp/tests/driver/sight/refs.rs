@@ -3,7 +3,7 @@
 use super::*;
 
 fn of(number: u32) -> Sight {
-    Sight { scope: Scope::Ref(number), ..Sight::default() }
+    Sight { scope: part(&format!("e{number}")), ..Sight::default() }
 }
 
 async fn stale(stage: &Stage, number: u32) {
