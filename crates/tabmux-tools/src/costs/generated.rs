@@ -11,7 +11,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("list_pages", 69),
     ("select_page", 82),
     ("close_page", 81),
-    ("snapshot", 189),
+    ("snapshot", 186),
     ("get_visible_elements", 73),
     ("read_text", 60),
     ("screenshot", 133),
