@@ -105,6 +105,16 @@ async fn shadow_trees_slots_frames_canvases_and_what_is_hidden_are_told_as_they_
     assert!(!text.contains("gone"));
 }
 
+#[tokio::test]
+async fn a_table_is_told_row_by_row_and_one_for_layout_by_what_it_holds() {
+    let stage = Stage::showing(
+        "<table><tr><th>Name<th>Price<tr><td>Tea<td><tr><td><a href=1>Jam</a><td>3</table><table><tr><td><h2>Layout</h2><p>Words</table>",
+    )
+    .await;
+    let expected = "table:\n | \"Name\" | \"Price\"\n | \"Tea\" |\n | e1 link \"Jam\" | \"3\"\ntable:\n ## \"Layout\"\n \"Words\"";
+    assert_eq!(stage.lines().await, expected);
+}
+
 /// In full Chromium the frame of another site is in another process.
 #[tokio::test]
 async fn frames_of_other_sites_cost_one_message_each_and_their_refs_work() {

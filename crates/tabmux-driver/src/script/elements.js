@@ -4,38 +4,78 @@ verbs.elements = ({ most }) => {
     "a[href], button, input:not([type=hidden]), select, textarea, summary, [role], [tabindex], [contenteditable], [onclick], h1, h2, h3, img[alt], label, p, li, td, span, div",
   );
   const found = [];
+  const selectors = new Selectors();
   let left = 0;
   for (const element of candidates) {
     const role = roleOf(element);
     const active = ACTIVE_ROLES.has(role) || tabStop(element) || element.hasAttribute("onclick");
     // Of what cannot be acted upon, only what bears words of its own.
-    if (!active && ![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "")) continue;
+    if (!active && !bearsWords(element)) continue;
     if (!element.checkVisibility(SEEN)) continue;
     const { width, height } = element.getBoundingClientRect();
     if (width <= 0 || height <= 0) continue;
     if (found.length === most) left++;
-    else found.push({ text: nameOf(element, role) || cut(plain(element.textContent), LONGEST_NAME), cssSelector: selectorOf(element), role, tag: element.localName });
+    else found.push({ text: nameOf(element, role) || cut(plain(element.textContent), LONGEST_NAME), cssSelector: selectors.of(element), role, tag: element.localName });
   }
   return { elements: found, left };
 };
 
-function selectorOf(element) {
-  const only = (selector) => document.querySelectorAll(selector).length === 1 && document.querySelector(selector) === element;
-  const { id, localName } = element;
-  if (id !== "" && only(`#${CSS.escape(id)}`)) return `#${CSS.escape(id)}`;
-  for (const attribute of ["data-testid", "data-test", "name", "aria-label", "href"]) {
-    const value = element.getAttribute(attribute);
-    if (value === null || value.length > 100) continue;
-    const selector = `${localName}[${attribute}=${JSON.stringify(value)}]`;
-    try {
-      if (only(selector)) return selector;
-    } catch {
-      // A value that CSS cannot quote names nothing.
+function bearsWords(element) {
+  for (let child = element.firstChild; child !== null; child = child.nextSibling) {
+    if (child.nodeType === 3 && child.data.trim() !== "") return true;
+  }
+  return false;
+}
+
+const TELLING = ["data-testid", "data-test", "name", "aria-label", "href"];
+
+// Selectors of one moment. Who else has an attribute, and which of its kind an element is, is counted once for all.
+class Selectors {
+  #count = new Map();
+  #places = new Map();
+
+  constructor() {
+    for (const element of document.querySelectorAll(TELLING.map((name) => `[${name}]`).join())) {
+      for (const name of TELLING) {
+        const value = element.getAttribute(name);
+        if (value === null) continue;
+        const key = this.#key(element, name, value);
+        this.#count.set(key, (this.#count.get(key) ?? 0) + 1);
+      }
     }
   }
-  const parent = element.parentElement;
-  if (parent === null || localName === "body") return localName;
-  const same = [...parent.children].filter((child) => child.localName === localName);
-  const step = same.length > 1 ? `${localName}:nth-of-type(${same.indexOf(element) + 1})` : localName;
-  return `${selectorOf(parent)} > ${step}`;
+
+  #key({ localName }, name, value) {
+    return `${localName} ${name} ${value}`;
+  }
+
+  of(element) {
+    const { id, localName, parentElement: parent } = element;
+    if (id !== "" && document.querySelectorAll(`#${CSS.escape(id)}`).length === 1) return `#${CSS.escape(id)}`;
+    for (const name of TELLING) {
+      const value = element.getAttribute(name);
+      if (value === null || value.length > 100 || this.#count.get(this.#key(element, name, value)) > 1) continue;
+      return `${CSS.escape(localName)}[${name}=${inCss(value)}]`;
+    }
+    if (parent === null || localName === "body") return localName;
+    const { place, all } = this.#among(parent);
+    const which = all.get(localName) > 1 ? `:nth-of-type(${place.get(element)})` : "";
+    return `${this.of(parent)} > ${CSS.escape(localName)}${which}`;
+  }
+
+  // Which of its kind each child is, and how many there are of the kind.
+  #among(parent) {
+    const known = this.#places.get(parent);
+    if (known !== undefined) return known;
+    const places = { place: new Map(), all: new Map() };
+    for (const child of parent.children) {
+      const place = (places.all.get(child.localName) ?? 0) + 1;
+      places.all.set(child.localName, place);
+      places.place.set(child, place);
+    }
+    this.#places.set(parent, places);
+    return places;
+  }
 }
+
+const inCss = (value) => `"${value.replace(/["\\]/g, "\\$&").replace(/[\n\r\f]/g, (sign) => `\\${sign.charCodeAt(0).toString(16)} `)}"`;

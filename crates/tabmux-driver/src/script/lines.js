@@ -27,6 +27,8 @@ function linesOf(children) {
   const lines = [];
   const shapes = new Map();
   const push = (depth, parts) => {
+    // A cell that is only there to hold something larger is no row.
+    if (parts.length === 1 && parts[0].role === "cell" && parts[0].text === "|") return;
     const shape = `${depth} ${parts.map((part) => part.role).join(" ")}`;
     let number = shapes.get(shape);
     if (number === undefined) shapes.set(shape, (number = shapes.size));

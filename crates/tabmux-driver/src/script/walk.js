@@ -136,7 +136,7 @@ function open(element, top, walk) {
   if (marked && (element.getAttribute("aria-hidden") === "true" || element.inert)) return;
   const role = marked ? roleOf(element) : tagRole(element);
   const mute = muteness(element, tag, role, marked, top);
-  if (mute === GONE) return;
+  if (mute === GONE) return leaveUndrawn(walk);
   const inherited = { quiet: top.quiet, mute, level: top.level, acted: top.acted };
   if (mute === true || role === "") return plainElement(element, tag, marked, top, inherited, walk);
   if (ACTIVE_ROLES.has(role)) return control(element, tag, role, top, inherited, walk);
@@ -191,6 +191,16 @@ function notDrawn(element) {
     holder = holder.parentElement;
   }
   if (holder !== null && (HOSTS.has(holder.localName) || ownMade(holder))) suspects.addNew(holder);
+}
+
+// Where one is not drawn, what holds it may not be either; then nothing in it is.
+function leaveUndrawn({ stack }) {
+  for (let at = stack.length - 1; at >= 0 && stack[at].mute === null; at--) {
+    const holder = stack[at];
+    if (holder.element.checkVisibility() || isContents(holder.element)) return void isMute(holder);
+    holder.mute = true;
+    holder.child = null;
+  }
 }
 
 function isMute(top) {
