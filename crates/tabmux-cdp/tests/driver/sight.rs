@@ -92,6 +92,7 @@ async fn shadow_trees_slots_frames_canvases_and_what_is_hidden_are_told_as_they_
         "<my-card><b slot=title>Title</b>rest</my-card><iframe srcdoc='<button>In frame</button>'></iframe><canvas width=40 height=20></canvas> \
          <div style='display:none'>gone</div><div style='visibility:hidden'>gone <i style='visibility:visible'>here</i></div> \
          <div aria-hidden=true><p>gone</div><details><summary>More</summary>gone</details><div style='display:contents'>flat</div> \
+         <style>.off > div { display: none }</style><section class=off><div><div><label><input type=checkbox>gone</label><ul><li><b>gone</b></ul></div></div></section> \
          <div onclick='1'>Press</div><div style='cursor:pointer'><span>Card</span></div> \
          <script>customElements.define('my-card', class extends HTMLElement { constructor() { super(); \
          this.attachShadow({ mode: 'open' }).innerHTML = '<button>Shadow</button> <slot name=title></slot> <slot></slot>'; } })</script>",

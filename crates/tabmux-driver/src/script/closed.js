@@ -1,7 +1,7 @@
 // Closed shadow roots. No script can look into them from outside; the driver can, and hands them over, and from then on they
 // are walked like open ones. Which elements have one cannot be seen either, so those are named that look like it: elements of the
-// page's own making that keep their inside to themselves, those that are drawn and hold nothing, and those that hold what is
-// not drawn. What stands with its words around what a closed root shows of it, is not among them.
+// page's own making that keep their inside to themselves, those that are drawn and hold nothing, and those that hold elements that
+// are not drawn. A plain element that holds words, or all of what its closed root shows in slots, looks like any other.
 const opened = new WeakMap();
 const shadowOf = (element) => element.shadowRoot ?? opened.get(element) ?? null;
 
@@ -13,7 +13,6 @@ const suspects = {
   // What a look asked for already.
   cleared: new WeakSet(),
 
-  // Names an element; whether it is a suspect is looked at here only as far as it is cheap.
   add(element) {
     if (this.list.size < MOST_SUSPECTS && shadowOf(element) === null) this.list.add(element);
   },

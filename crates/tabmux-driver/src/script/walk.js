@@ -137,6 +137,7 @@ function open(element, top, walk) {
   const role = marked ? roleOf(element) : tagRole(element);
   const mute = muteness(element, tag, role, marked, top);
   if (mute === GONE) return leaveUndrawn(walk);
+  if (tag.includes("-") && ownMade(element)) suspects.addNew(element);
   const inherited = { quiet: top.quiet, mute, level: top.level, acted: top.acted };
   if (mute === true || role === "") return plainElement(element, tag, marked, top, inherited, walk);
   if (ACTIVE_ROLES.has(role)) return control(element, tag, role, top, inherited, walk);
@@ -168,7 +169,8 @@ function open(element, top, walk) {
 // says something itself, and without a mark of its own it is not even asked whether it is drawn: those in it are.
 function muteness(element, tag, role, marked, top) {
   if (tag === "slot" || tag === "area") return isMute(top);
-  if (HOLDERS.has(role) && element.childElementCount > 0 && !(marked && (tabStop(element) || element.hasAttribute("onclick")))) {
+  const saysNothing = HOLDERS.has(role) && tag !== "label" && !(marked && (tabStop(element) || element.hasAttribute("onclick")));
+  if (saysNothing && element.childElementCount > 0) {
     return !marked || element.checkVisibility() || isContents(element) ? null : GONE;
   }
   if (element.checkVisibility(SEEN)) return false;
@@ -223,9 +225,7 @@ function plainElement(element, tag, marked, top, inherited, walk) {
   if (active && !top.acted) return reachable(element, tag, top, inherited, walk);
   if (tag === "label" && element.control !== null && element.control !== undefined) return label(element, top, inherited, walk);
   if (tag === "legend" || tag === "caption" || tag === "figcaption") inherited = { ...inherited, quiet: top.quiet || top.named === true };
-  const own = tag.includes("-");
-  if (own && ownMade(element)) suspects.addNew(element);
-  const block = BLOCKS.has(tag) || own;
+  const block = BLOCKS.has(tag) || tag.includes("-");
   if (isLeaf(element) && leafSaid(element, tag, marked, block, top, inherited, walk)) return;
   if (block && !top.quiet) top.out.push(BREAK);
   const inner = entry(top.out, element, inherited);

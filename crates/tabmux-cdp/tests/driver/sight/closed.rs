@@ -11,10 +11,11 @@ async fn sent(stage: &Stage) -> (String, Vec<&'static str>) {
     (text, sent.filter(|method| *method != "Runtime.releaseObject").collect())
 }
 
-const KINDS: &str = "<div id=empty></div><div id=full><p class=x>not drawn</p></div><x-own>light</x-own> \
+const KINDS: &str = "<div id=empty></div><div id=full><p class=x>not drawn</p></div><x-own>light</x-own><x-press role=button tabindex=0></x-press> \
     <section><template shadowrootmode=closed><button>Declared</button></template></section> \
     <script>const put = (host, html) => { const root = host.attachShadow({ mode: 'closed' }); root.innerHTML = html; return root; }; \
     put(document.getElementById('empty'), '<button>Empty</button>'); put(document.getElementById('full'), '<button>Full</button>'); \
+    customElements.define('x-press', class extends HTMLElement { constructor() { super(); put(this, '<span>Named</span>'); } }); \
     customElements.define('x-own', class extends HTMLElement { constructor() { super(); \
       const root = put(this, '<button>Own</button> <slot></slot> <div></div>'); put(root.querySelector('div'), '<button>Nested</button>'); } })</script>";
 
@@ -22,7 +23,7 @@ const KINDS: &str = "<div id=empty></div><div id=full><p class=x>not drawn</p></
 async fn closed_shadow_roots_of_all_kinds_are_seen_also_in_each_other() {
     let stage = Stage::showing(KINDS).await;
     let text = stage.lines().await;
-    for name in ["Empty", "Full", "Own", "Nested", "Declared"] {
+    for name in ["Empty", "Full", "Own", "Nested", "Declared", "Named"] {
         assert_eq!(text.matches(&format!("button \"{name}\"")).count(), 1, "{name} in\n{text}");
     }
     assert!(text.contains("light") && !text.contains("not drawn"), "{text}");
