@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use support::display::Display;
 use support::site::Site;
-use support::{Lab, Mcp, Reply, SOON, until};
+use support::{Lab, Mcp, Reply, SOON, Typist, until};
 
 fn eval(client: &Mcp, script: &str) -> Value {
     client.ok("evaluate", &json!({"script": script})).result()["value"].clone()
@@ -276,4 +276,35 @@ fn headed_opens_a_window_and_every_tab_in_it_can_be_pictured() {
     let nowhere = Lab::real();
     let text = client_with(&nowhere, &["--headed"]).fails("navigate", &json!({"url": site.at("/red")}), "unsupported");
     assert!(text.contains("needs a display") && text.contains("--headed"), "{text}");
+}
+
+/// S4.6: whoever types into another window goes on doing so, whatever agents do in a browser that can be seen.
+#[test]
+fn headed_leaves_the_keyboard_to_the_person() {
+    let display = Display::new();
+    let mut typist = Typist::at(&display);
+    let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("DISPLAY", &display.name)]);
+    let site = Site::start(|path| format!("<title>{path}</title><form action=/sent><input name=name><button>Send</button></form>"));
+    for flags in [&["--headed"][..], &["--headed", "--isolation", "window"], &["--headed", "--isolation", "browser"]] {
+        let client = client_with(&lab, flags);
+        let url = site.at("/form");
+        for (tool, arguments) in [
+            ("new_page", json!({"url": url})),
+            ("new_page", json!({"url": url})),
+            ("click_element", json!({"selector": "input"})),
+            ("type_text", json!({"text": "Ada"})),
+            ("press_key", json!({"key": "Enter"})),
+            ("navigate", json!({"url": url})),
+            ("set_value", json!({"selector": "input", "value": "Grace"})),
+            ("click_element", json!({"selector": "button"})),
+            ("select_page", json!({"pageIdx": 0})),
+            ("click_element", json!({"selector": "button"})),
+            ("screenshot", json!({})),
+            ("close_page", json!({"tabId": "t1"})),
+            ("close_session", json!({})),
+        ] {
+            client.ok(tool, &arguments);
+            assert!(typist.kept_the_focus(), "{tool} {arguments} took the focus with {flags:?}");
+        }
+    }
 }

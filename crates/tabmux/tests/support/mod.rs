@@ -13,6 +13,7 @@ pub mod port;
 pub mod process;
 pub mod site;
 pub mod socket;
+pub mod typist;
 pub mod wait;
 
 pub use chance::Chance;
@@ -22,6 +23,7 @@ pub use lab::{Lab, Printed};
 pub use mcp::{Mcp, Reply};
 pub use person::{Gate, Person, Said, Shown};
 pub use socket::Door;
+pub use typist::Typist;
 pub use wait::until;
 
 use std::time::Duration;
