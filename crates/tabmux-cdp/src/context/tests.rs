@@ -93,6 +93,8 @@ impl Played {
                     json!({"windowId": window, "bounds": {}})
                 }
                 "Target.closeTarget" => json!({"success": true}),
+                // As the usher's page says that it is there.
+                "Runtime.evaluate" => json!({"result": {"type": "string", "value": "object"}}),
                 "Page.addScriptToEvaluateOnNewDocument" => json!({"identifier": "1"}),
                 _ => json!({}),
             };
@@ -309,4 +311,30 @@ async fn a_persons_page_is_let_go_of_when_the_context_closes_before_it_was_taken
     played.opens("P9", Some("T1")).await;
     played.is_asked("Target.closeTarget", "P9", 1).await;
     assert_eq!(played.asked("Target.closeTarget", "P8"), 0);
+}
+
+/// The window usher is ours: a browser that is not is left without it. Chromium 148 takes extensions over its pipe only, so
+/// the one that people start is played.
+#[tokio::test(start_paused = true)]
+async fn the_usher_leaves_a_browser_that_is_let_go() {
+    let (browser, played) = Played::start().await;
+    browser.keep_window_usher_in("/nowhere".into());
+    let mut usher = info("U1", None);
+    usher["url"] = json!("chrome-extension://ours/tabmux-windows.html");
+    played.0.inner.lock().unwrap().targets = vec![usher];
+    let context = context(&browser, Isolation::Window).await;
+    context.open_page().await.expect("a window opens");
+    played.is_asked("Target.attachToTarget", "U1", 1).await;
+    let uninstalled = || -> Vec<Value> {
+        let inner = played.0.inner.lock().unwrap();
+        inner
+            .commands
+            .iter()
+            .filter(|command| command["method"] == "Extensions.uninstall")
+            .map(|command| command["params"]["id"].clone())
+            .collect()
+    };
+    assert_eq!(uninstalled(), Vec::<Value>::new(), "it is needed");
+    browser.end().await.expect("it is let go");
+    assert_eq!(uninstalled(), ["ours"]);
 }
