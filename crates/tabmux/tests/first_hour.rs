@@ -278,7 +278,7 @@ fn headed_opens_a_window_and_every_tab_in_it_can_be_pictured() {
     assert!(text.contains("needs a display") && text.contains("--headed"), "{text}");
 }
 
-/// S4.6: whoever types into another window goes on doing so, whatever agents do in a browser that can be seen.
+/// Issue 3: whoever types into another window goes on doing so, whatever agents do in a browser that can be seen.
 #[test]
 fn headed_leaves_the_keyboard_to_the_person() {
     let display = Display::new();

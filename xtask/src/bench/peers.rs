@@ -114,7 +114,7 @@ fn found<T: serde::Serialize + serde::de::DeserializeOwned>(
 ) -> Result<T> {
     let Some(fresh) = fresh else { return Ok(serde_json::from_str(&workspace::read(file)?)?) };
     let found = measure(fresh)?;
-    if options.only.is_none() {
+    if options.writes() {
         workspace::write(file, &serde_json::to_string_pretty(&found)?)?;
     }
     Ok(found)

@@ -1,18 +1,19 @@
-//! The pages that are read: a small form, a list, an article, large ones, and documentation as Debian ships it. Every one
+//! The pages that are read: a small form, a list, an article, large ones, and documentation as Debian ships it (`scripts/setup.sh docs`). Every one
 //! has words that must be in what is read of it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::Extent;
 use crate::workspace;
 
-/// Packages whose pages are made by different tools; five pages of each.
-const PACKAGES: [&str; 4] = ["debian-policy", "developers-reference", "git-doc", "sqlite3-doc"];
-const PAGES_EACH: usize = 5;
-const PAGE_BYTES: std::ops::Range<u64> = 4_000..200_000;
+/// Where `scripts/setup.sh docs` puts pages of several makers, and how many of each maker are read.
+const LIBRARY: &str = "target/docs";
+const PAGES_EACH: usize = 4;
+const PAGE_BYTES: std::ops::Range<u64> = 3_000..200_000;
 
 pub(super) const FORM: &str = "small form";
 pub(super) const LIST: &str = "200-row list";
@@ -55,10 +56,7 @@ impl Shelf {
         let sizes = if trial { &NODES[..2] } else { &NODES[..] };
         leaves.extend(sizes.iter().map(|nodes| made(&nodes_name(*nodes), "Many nodes", &many(*nodes))));
         let library = library()?;
-        for package in PACKAGES {
-            let found = documentation(&library, package, if trial { 1 } else { PAGES_EACH })?;
-            leaves.extend(found);
-        }
+        leaves.extend(documentation(&library, if trial { 1 } else { PAGES_EACH })?);
         Ok(Self { leaves, library: Some(library) })
     }
 
@@ -68,7 +66,7 @@ impl Shelf {
 
     pub(super) fn sentence(&self) -> String {
         let documents = self.leaves.iter().filter(|leaf| leaf.sort == Sort::Documentation).count();
-        format!("Then {documents} pages of documentation from Debian's {}.", PACKAGES.join(", "))
+        format!("Then {documents} pages of documentation from Debian's packages, by makers of their own.")
     }
 
     /// What is at this path, and its type.
@@ -158,46 +156,42 @@ fn many(nodes: usize) -> String {
     (0..nodes / 8).map(item).collect()
 }
 
-/// The packages' files below `target`, downloaded when they are not there yet.
+/// The packages' files, unpacked when they are not there yet.
 fn library() -> Result<PathBuf> {
-    let library = workspace::root().join("target/library");
-    for package in PACKAGES {
-        let place = library.join(package);
-        if place.exists() {
-            continue;
-        }
-        let unpacking = tempfile::tempdir_in(workspace::root().join("target"))?;
-        let run = |program: &str, arguments: &[&str]| -> Result<()> {
-            let output = Command::new(program).args(arguments).current_dir(unpacking.path()).output().with_context(|| {
-                format!("{program} is needed for the documentation pages; put unpacked packages into {}", library.display())
-            })?;
-            ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
-            Ok(())
-        };
-        run("apt-get", &["download", "-q", package])?;
-        let archive = std::fs::read_dir(unpacking.path())?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
-        let archive = archive.with_context(|| format!("apt-get brought no {package}"))?;
-        run("dpkg-deb", &["-x", &archive.to_string_lossy(), "unpacked"])?;
-        std::fs::create_dir_all(&library)?;
-        std::fs::rename(unpacking.path().join("unpacked"), place)?;
-    }
-    Ok(library)
+    let status = Command::new("scripts/setup.sh").arg("docs").current_dir(workspace::root()).status()?;
+    ensure!(status.success(), "scripts/setup.sh docs did not bring the documentation pages");
+    Ok(workspace::root().join(LIBRARY))
 }
 
-/// So many of a package's pages, spread evenly over its list.
-fn documentation(library: &Path, package: &str, count: usize) -> Result<Vec<Leaf>> {
+/// So many pages of each maker, spread evenly over what there is.
+fn documentation(library: &Path, count: usize) -> Result<Vec<Leaf>> {
     let mut files = Vec::new();
-    collect(&library.join(package), &mut files)?;
+    collect(library, &mut files)?;
     files.sort();
-    let pages: Vec<_> = files.iter().filter_map(|file| Some((file, heading(&std::fs::read_to_string(file).ok()?)?))).collect();
-    ensure!(pages.len() >= count, "{package} has only {} pages with a heading", pages.len());
-    let leaf = |at: usize| {
-        let (file, proof) = &pages[at * pages.len() / count];
+    let mut makers: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for file in files {
         let path = file.strip_prefix(library)?.to_string_lossy().into_owned();
-        let name = format!("{package}: {}", file.file_name().unwrap_or_default().to_string_lossy());
-        Ok(Leaf { name, path: format!("/library/{path}"), proof: proof.clone(), sort: Sort::Documentation, html: None })
-    };
-    (0..count).map(leaf).collect()
+        let heading = std::fs::read(&file).ok().and_then(|html| heading(&String::from_utf8_lossy(&html)));
+        if let (Some(maker), Some(heading)) = (maker(&path), heading) {
+            makers.entry(maker).or_default().push((path, heading));
+        }
+    }
+    let mut leaves = Vec::new();
+    for (maker, pages) in makers {
+        ensure!(pages.len() >= count, "{maker} has only {} pages with a heading", pages.len());
+        for (path, proof) in (0..count).map(|at| &pages[at * pages.len() / count]) {
+            let name = format!("{maker}: {}", path.rsplit('/').next().unwrap_or_default());
+            leaves.push(Leaf { name, path: format!("/library/{path}"), proof: proof.clone(), sort: Sort::Documentation, html: None });
+        }
+    }
+    Ok(leaves)
+}
+
+/// `usr/share/doc/NAME/…`, `usr/share/gtk-doc/html/NAME/…`.
+fn maker(path: &str) -> Option<String> {
+    let mut parts = path.strip_prefix("usr/share/")?.split('/');
+    let name = if parts.next()? == "doc" { parts.next()? } else { parts.nth(1)? };
+    Some(name.to_owned())
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -244,6 +238,8 @@ mod tests {
         assert_eq!(list().matches("<li>").count(), 200);
         assert_eq!(heading("<h1 id=x>3. <code>git</code> attributes(5)</h1>").as_deref(), Some("attributes"));
         assert_eq!(heading("<p>nothing</p>"), None);
+        assert_eq!(maker("usr/share/doc/exim4-doc-html/spec_html/ch01.html").as_deref(), Some("exim4-doc-html"));
+        assert_eq!(maker("usr/share/gtk-doc/html/cairo/index.html").as_deref(), Some("cairo"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn time(p50_ms: f64) -> Spread {
     Spread { p50_ms, p99_ms: p50_ms, samples: 1 }
 }
 
-const DOCUMENT: &str = "git-doc: git-am.html";
+const DOCUMENT: &str = "cairo: index.html";
 
 /// Invented, with every number of tabmux well within its limit.
 fn invented() -> Reading {
