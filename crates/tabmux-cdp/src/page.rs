@@ -1,6 +1,7 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
 mod act;
+mod article;
 mod changes;
 mod child;
 mod chooser;
@@ -33,8 +34,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Acted, Action, Awaited, Certificates, Changes, Dialog, DialogAnswer, DriverError, Element, Emulation, HOUSEKEEPING, Handle, Image,
-    LogEntry, Navigation, Orientation, Page, PageEvent, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea, StorageItem,
+    Acted, Action, Article, Awaited, Certificates, Changes, Dialog, DialogAnswer, DriverError, Element, Emulation, HOUSEKEEPING, Handle,
+    Image, LogEntry, Navigation, Orientation, Page, PageEvent, Reading, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea,
+    StorageItem,
 };
 use tokio::sync::mpsc;
 
@@ -65,6 +67,8 @@ pub(crate) struct CdpPage {
     freeing: Arc<tokio::sync::Mutex<()>>,
     /// As it was when somebody last looked.
     heap: Mutex<Option<memory::Heap>>,
+    /// Where somebody reads.
+    bookmark: Mutex<article::Bookmark>,
 }
 
 impl CdpPage {
@@ -105,8 +109,9 @@ impl CdpPage {
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
         let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
         connection.listen(&session, Arc::new(ears));
-        let (handle, freeing, heap) = (Handle(target.to_owned()), Arc::default(), Mutex::default());
-        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing, heap })
+        let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
+        let (heap, bookmark) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing, heap, bookmark })
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -284,10 +289,18 @@ impl Page for CdpPage {
         self.compare(budget).await
     }
 
+    async fn read(&self, reading: &Reading) -> Result<Article> {
+        self.state.usable()?;
+        let given_up = GivenUp::unless_done(self);
+        let article = self.read_article(reading).await;
+        given_up.done();
+        article
+    }
+
     async fn text(&self) -> Result<String> {
         self.state.usable()?;
         let given_up = GivenUp::unless_done(self);
-        let text = self.read().await;
+        let text = self.whole_text().await;
         given_up.done();
         text
     }

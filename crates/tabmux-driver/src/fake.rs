@@ -35,6 +35,7 @@ mod cookies;
 mod form;
 mod history;
 mod page;
+mod reading;
 mod script;
 mod sight;
 mod storage;

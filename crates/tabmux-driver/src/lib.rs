@@ -11,6 +11,7 @@ mod error;
 pub mod fake;
 mod keys;
 mod log;
+mod reading;
 mod script;
 mod see;
 mod selector;
@@ -36,6 +37,7 @@ pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Thro
 pub use error::DriverError;
 pub use keys::{Chord, Key};
 pub use log::PageLog;
+pub use reading::{Article, Reading};
 pub use script::SCRIPT;
 pub use see::{Area, Image, ImageFormat, Orientation, Shot};
 pub use selector::{By, Selector, Words};
@@ -220,6 +222,9 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Waits a little until the page rests, and says what changed since the last time somebody looked, in about so many tokens.
     async fn changes(&self, budget: u32) -> Result<Changes>;
+
+    /// What the page has for reading.
+    async fn read(&self, reading: &Reading) -> Result<Article>;
 
     /// The page's visible text.
     async fn text(&self) -> Result<String>;

@@ -10,6 +10,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/refs.js"),
     include_str!("script/roles.js"),
     include_str!("script/names.js"),
+    include_str!("script/tokens.js"),
     // Names in a block are its own.
     "{\n",
     include_str!("script/manner.js"),
@@ -31,7 +32,12 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/choose.js"),
     include_str!("script/keys.js"),
     include_str!("script/drag.js"),
-    "}\n",
+    // So has reading.
+    "{\n",
+    include_str!("script/content.js"),
+    include_str!("script/markdown.js"),
+    include_str!("script/reading.js"),
+    "}\n}\n",
     include_str!("script/door.js"),
     "})()",
 );

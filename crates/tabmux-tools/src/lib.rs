@@ -34,4 +34,4 @@ pub use reply::{Content, MAX_TEXT_BYTES, Reply};
 pub use table::{TABLE, find, listing, named, schema, shown};
 pub use tokens::tokens;
 pub use tool::{DeskTool, Effect, Group, Level, PageTool, Run, Tool, ToolResult};
-pub use visible::{line as visible_line, text as visible_text};
+pub use visible::{line as visible_line, quoted as visible_quoted, text as visible_text};

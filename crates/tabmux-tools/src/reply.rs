@@ -74,13 +74,13 @@ impl Reply {
 /// `https://a.test/ — "Title"`, as far as there is a title.
 pub(crate) fn place(url: &str, title: &str) -> String {
     let url = visible::line(url);
-    if title.is_empty() { url } else { format!("{url} — \"{}\"", visible::line(title)) }
+    if title.is_empty() { url } else { format!("{url} — {}", visible::quoted(title)) }
 }
 
 /// A driver's fault, in which the page may have a say: a thrown text, a dialog's text.
 pub(crate) fn failed(error: DriverError) -> Fault {
     let fault = Fault::from(error);
-    Fault { message: shortened(visible::text(&fault.message)), ..fault }
+    Fault { message: shortened(visible::flat(&fault.message)), ..fault }
 }
 
 fn shortened(mut message: String) -> String {

@@ -7,7 +7,7 @@ use super::CdpPage;
 use super::script::failed;
 
 impl CdpPage {
-    pub(super) async fn read(&self) -> Result<String> {
+    pub(super) async fn whole_text(&self) -> Result<String> {
         let main: String = self.script("text", &()).await.map_err(failed)?;
         let strangers = self.state.frames().strangers(&self.handle.0);
         let others = join_all(strangers.iter().map(|frame| self.script_in::<String>(frame, "text", &()))).await;

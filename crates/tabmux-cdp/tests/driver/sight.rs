@@ -5,6 +5,7 @@ mod changes;
 mod closed;
 mod costs;
 mod hostile;
+mod reading;
 mod refs;
 
 use std::sync::Arc;

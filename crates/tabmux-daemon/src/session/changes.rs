@@ -1,7 +1,7 @@
 //! What changed on the page, said after every call that acted on it, so that nobody has to look again to know.
 
 use tabmux_driver::{Changes, Page};
-use tabmux_tools::{Content, Reply, visible_line, visible_text};
+use tabmux_tools::{Content, Reply, visible_line, visible_quoted, visible_text};
 
 /// About how many tokens of it are said.
 const BUDGET: u32 = 500;
@@ -18,7 +18,7 @@ pub(super) async fn append(reply: &mut Reply, page: &dyn Page) {
 fn told(changes: &Changes, url: &str, title: &str) -> String {
     let mut lines = Vec::new();
     if changes.moved {
-        let title = if title.is_empty() { String::new() } else { format!(" — \"{}\"", visible_line(title)) };
+        let title = if title.is_empty() { String::new() } else { format!(" — {}", visible_quoted(title)) };
         lines.push(format!("Now at {}{title}", visible_line(url)));
     }
     if !changes.text.is_empty() {
@@ -50,7 +50,7 @@ mod tests {
             "Now at http://a.test/ — \"One\"",
             "+ \"a\\u202e\"",
             "The page still loads; wait_for or snapshot shows more.",
-            "[error] no\\u000amilk",
+            "[error] no\\nmilk",
             "(2 more errors: console)",
         ];
         assert_eq!(lines, expected);

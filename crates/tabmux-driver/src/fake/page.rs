@@ -18,11 +18,11 @@ use super::script::Script;
 use super::sight::Seen;
 use super::storage::Storage;
 use super::visit::{self, Visit};
-use super::{FakeContext, locked};
+use super::{FakeContext, locked, reading};
 use crate::{
-    Acted, Action, Area, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat, LogEntry,
-    Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea,
-    StorageItem, Traffic,
+    Acted, Action, Area, Article, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat,
+    LogEntry, Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, Reading, Request, Result, Selector, Shot, Sight, Snapshot,
+    StorageArea, StorageItem, Traffic,
 };
 use life::{Life, browser_gone};
 use perform::OpenDialog;
@@ -217,6 +217,12 @@ impl Page for FakePage {
         let (url, added) = (state.history.url().to_owned(), state.added.clone());
         let (errors, more_errors) = state.log.take_errors();
         Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &visit::title(&url), &added) })
+    }
+
+    async fn read(&self, reading: &Reading) -> Result<Article> {
+        self.document()?;
+        self.not_frozen()?;
+        reading::read(&self.shown(), reading)
     }
 
     async fn text(&self) -> Result<String> {

@@ -188,7 +188,7 @@ impl<'a> Sequence<'a> {
         let pages = pages.structured.as_ref()?["pages"].as_array().cloned()?;
         let page = pages.iter().find(|page| page["current"] == true)?;
         let url = visible::line(page["url"].as_str()?);
-        let mut seen = format!("The page was at {url} — \"{}\" ({}).", visible::line(page["title"].as_str()?), page["tabId"].as_str()?);
+        let mut seen = format!("The page was at {url} — {} ({}).", visible::quoted(page["title"].as_str()?), page["tabId"].as_str()?);
         if fault.code != Code::DialogOpen {
             let short = Map::from_iter([("budget".to_owned(), LOOK_TOKENS.into())]);
             let snapshot = self.peek("snapshot", step, short).await;

@@ -33,7 +33,7 @@ fn listed(entries: &[LogEntry], lost: u64) -> String {
     if lost > 0 {
         lines.push(format!("({lost} older entries were lost: the log keeps the newest.)"));
     }
-    lines.extend(entries.iter().map(|entry| format!("[{}] {}", entry.level, visible::text(&entry.text))));
+    lines.extend(entries.iter().map(|entry| format!("[{}] {}", entry.level, visible::flat(&entry.text))));
     if lines.is_empty() { "Nothing was logged since the last call.".to_owned() } else { lines.join("\n") }
 }
 

@@ -48,7 +48,7 @@ impl PageTool for Answer {
         };
         let (tab, page) = cx.page().await?;
         let dialog = page.answer_dialog(answer).await.map_err(failed)?;
-        let text = format!("{verb} the {}: \"{}\".", dialog.kind, visible::line(&dialog.text));
+        let text = format!("{verb} the {}: {}.", dialog.kind, visible::quoted(&dialog.text));
         Ok(Reply::text(text).about(tab, &page).with("dialog", dialog.kind))
     }
 

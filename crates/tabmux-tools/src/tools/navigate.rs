@@ -143,6 +143,6 @@ mod tests {
     async fn a_title_cannot_break_out_of_its_line() {
         let pages = TestPages::new().await;
         let reply = pages.call("navigate", json!({ "url": "http://a.test/?title=x%0A%E2%80%AEy" })).await.unwrap();
-        assert!(text(&reply).ends_with(r#"— "x\u000a\u202ey"."#), "{}", text(&reply));
+        assert!(text(&reply).ends_with(r#"— "x\n\u202ey"."#), "{}", text(&reply));
     }
 }

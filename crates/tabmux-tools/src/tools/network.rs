@@ -149,7 +149,7 @@ mod tests {
         (2 older requests were lost: the page keeps the newest.)
         (1 older request not shown: raise limit, or filter.)
         #3 GET 200 document 1.2 kB 35 ms https://a.test/
-        #4 GET failed (net::ERR_FAILED) fetch https://a.test/\u000a#5 GET
+        #4 GET failed (net::ERR_FAILED) fetch https://a.test/\n#5 GET
         #5 GET 304 document cached data:,… [1006 bytes]
         #6 GET pending document http://a.test/
         ");

@@ -36,9 +36,9 @@ struct Look {
     find: Option<String>,
     /// Unfold repeated rows
     full: Option<bool>,
-    /// Tokens, default 10000
+    /// Tokens
     budget: Option<u32>,
-    /// From a cut reply: go on
+    /// Go on
     cursor: Option<String>,
 }
 

@@ -97,7 +97,7 @@ fn items(set: &Map<String, Value>) -> Result<Vec<(String, Option<String>)>, Faul
 fn shown(area: &str, key: Option<&str>, kept: &[StorageItem]) -> Reply {
     if let Some(key) = key {
         return match kept.iter().find(|item| item.name == key) {
-            Some(item) => Reply::text(visible::text(&item.value)),
+            Some(item) => Reply::text(visible::flat(&item.value)),
             None => Reply::text(format!("No item \"{}\" in {area}.", visible::short(key, MAX_VALUE_BYTES))),
         };
     }

@@ -12,6 +12,9 @@ use super::{World, closed, locked};
 use crate::session::pages::CallPages;
 use crate::session::{After, Errand, Job, Turn, Work, changes};
 
+/// How much of a dialog's words is said when it ends a call.
+const MAX_DIALOG_BYTES: usize = 2000;
+
 #[derive(Debug)]
 pub(super) struct Running {
     tab: Option<TabId>,
@@ -26,7 +29,11 @@ impl World {
         match interrupt {
             // The call may have just ended; then its reply went out and the dialog is said by the next one.
             Some(interrupt) => drop(interrupt.send(dialog_fault(dialog))),
-            None => self.add_news(format!("Tab {tab} opened a {} dialog: {:?}. Answer it with handle_dialog.", dialog.kind, dialog.text)),
+            None => self.add_news(format!(
+                "Tab {tab} opened a {} dialog: {}. Answer it with handle_dialog.",
+                dialog.kind,
+                tabmux_tools::visible_quoted(&dialog.text)
+            )),
         }
     }
 
@@ -97,5 +104,6 @@ impl World {
 }
 
 pub(in crate::session) fn dialog_fault(dialog: &Dialog) -> Fault {
-    DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text.clone() }.into()
+    let end = dialog.text.floor_char_boundary(MAX_DIALOG_BYTES);
+    DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text[..end].to_owned() }.into()
 }
