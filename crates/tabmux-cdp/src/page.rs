@@ -45,6 +45,7 @@ use crate::connection::Connection;
 use crate::protocol::{Command, emulation as emulated, inspector, log, network, page, runtime, security, target};
 use crate::world::{Build, World};
 
+use act::LyingInWait;
 use ears::Ears;
 use given_up::GivenUp;
 pub(crate) use memento::Memento;
@@ -245,6 +246,10 @@ impl Page for CdpPage {
         self.state.title()
     }
 
+    fn status(&self) -> Option<u16> {
+        self.state.status()
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
@@ -262,6 +267,7 @@ impl Page for CdpPage {
         self.state.usable()?;
         // A script that keeps the page busy would be taken for one that was given up, and ended in its place.
         drop(self.freeing.lock().await);
+        self.state.act_begins();
         let given_up = GivenUp::unless_done(self);
         let value = self.run(script).await;
         given_up.done();
@@ -327,6 +333,7 @@ impl Page for CdpPage {
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {
         self.state.living()?;
+        self.state.act_begins();
         // One that opened or was answered in the last moment of a former daemon is not known; the browser knows.
         let open = self.state.dialog().unwrap_or_default();
         let leaves = open.dialog.kind == "beforeunload" && matches!(answer, DialogAnswer::Accept { .. });
@@ -358,11 +365,16 @@ impl Page for CdpPage {
 
     async fn act(&self, action: &Action) -> Result<Acted> {
         self.state.usable()?;
-        self.perform(action).await
+        self.state.act_begins();
+        let lying_in_wait = LyingInWait::unless_done(self);
+        let acted = self.perform(action).await;
+        lying_in_wait.done();
+        acted
     }
 
     async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
         self.state.usable()?;
+        self.state.act_begins();
         self.give(files, selector).await
     }
 

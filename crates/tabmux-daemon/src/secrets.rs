@@ -16,6 +16,12 @@ pub const SHORTEST: usize = 6;
 /// Every answer is searched for every secret.
 pub const MOST: usize = 200;
 
+/// What texts are cut with, everywhere.
+const CUT: char = '…';
+
+/// How many bytes of a secret say something about it.
+const LEAST_HALF: usize = 3;
+
 /// See the module's first lines.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[Secret]>);
@@ -76,7 +82,39 @@ impl Secrets {
                 hidden = hidden.replace(form, &format!("<secret {}>", secret.name)).into();
             }
         }
-        hidden
+        if hidden.contains(CUT) { self.hide_halves(hidden) } else { hidden }
+    }
+
+    /// Where a text was cut, the beginning or the end of a secret may be left of it.
+    fn hide_halves<'t>(&self, text: Cow<'t, str>) -> Cow<'t, str> {
+        let begins_in = |form: &&str| text.contains(&form[..form.ceil_char_boundary(LEAST_HALF)]);
+        let ends_in = |form: &&str| text.contains(&form[form.floor_char_boundary(form.len() - LEAST_HALF)..]);
+        let forms = || self.0.iter().flat_map(|secret| secret.forms.iter().map(move |form| (secret.name.as_str(), form.as_str())));
+        let beginnings: Vec<_> = forms().filter(|(_, form)| begins_in(form)).collect();
+        let endings: Vec<_> = forms().filter(|(_, form)| ends_in(form)).collect();
+        if beginnings.is_empty() && endings.is_empty() {
+            return text;
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut pieces = text.split(CUT).peekable();
+        let mut is_first = true;
+        while let Some(piece) = pieces.next() {
+            let mut piece = Cow::Borrowed(piece);
+            if pieces.peek().is_some()
+                && let Some((name, at)) = beginnings.iter().find_map(|(name, form)| Some((name, beginning_at(&piece, form)?)))
+            {
+                piece = format!("{}<secret {name}>", &piece[..at]).into();
+            }
+            if !is_first {
+                shown.push(CUT);
+                if let Some((name, end)) = endings.iter().find_map(|(name, form)| Some((name, ending_at(&piece, form)?))) {
+                    piece = format!("<secret {name}>{}", &piece[end..]).into();
+                }
+            }
+            shown.push_str(&piece);
+            is_first = false;
+        }
+        shown.into()
     }
 
     /// The one place all answers go through.
@@ -126,6 +164,18 @@ impl Secrets {
             _ => {}
         }
     }
+}
+
+/// Where the beginning of a secret begins that the text ends with.
+fn beginning_at(text: &str, form: &str) -> Option<usize> {
+    let lengths = (LEAST_HALF..form.len()).rev().filter(|length| form.is_char_boundary(*length));
+    lengths.map(|length| &form[..length]).find(|half| text.ends_with(half)).map(|half| text.len() - half.len())
+}
+
+/// Where the end of a secret ends that the text begins with.
+fn ending_at(text: &str, form: &str) -> Option<usize> {
+    let starts = (1..=form.len().saturating_sub(LEAST_HALF)).filter(|start| form.is_char_boundary(*start));
+    starts.map(|start| &form[start..]).find(|half| text.starts_with(half)).map(str::len)
 }
 
 impl Secret {
@@ -210,6 +260,16 @@ mod tests {
         }
         assert_eq!(secrets.hide("xabcdefghix abcdef"), "x<secret LONG>x <secret TOKEN>", "the longer one first");
         assert_eq!(secrets.hide("abcde"), "abcde");
+    }
+
+    #[test]
+    fn what_is_left_of_a_secret_where_a_text_was_cut_is_hidden_too() {
+        let secrets = secrets();
+        assert_eq!(secrets.hide("x hunter2 & … [90 bytes]"), "x <secret PASSWORD>… [90 bytes]");
+        assert_eq!(secrets.hide("xhun…\nyhun"), "x<secret PASSWORD>…\nyhun");
+        assert_eq!(secrets.hide("…ter2 & \\more and on"), "…<secret PASSWORD> and on");
+        assert_eq!(secrets.hide("x…y hu… z…"), "x…y hu… z…");
+        assert_eq!(secrets.hide("abcde…"), "<secret LONG>…");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub use selector::{By, Selector, Words};
 pub use sight::{Changes, Element, Rows, Scope, Sight, Snapshot, Which};
 pub use storage::{DATABASES, OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
-pub use traffic::{Request, Traffic};
+pub use traffic::{Request, Stage, Traffic};
 pub use wait::{Awaited, NETWORK_QUIET, UrlPattern};
 pub use window::{Place, Strangers, WindowBounds, Windowed};
 
@@ -208,6 +208,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Where the page is now; never waits for the page.
     fn url(&self) -> String;
     fn title(&self) -> String;
+
+    /// What the server answered with the document, where that is known.
+    fn status(&self) -> Option<u16> {
+        None
+    }
 
     async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
 

@@ -83,6 +83,8 @@ pub struct Changes {
     /// What was logged as an error since, the oldest first; bounded, and how many more there were.
     pub errors: Vec<String>,
     pub more_errors: u64,
+    /// Where it was sent and could not go, and why: it shows the browser's own error page.
+    pub failed: Option<String>,
     /// It still loads, or does not rest.
     pub unsettled: bool,
 }

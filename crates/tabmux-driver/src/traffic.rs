@@ -42,6 +42,16 @@ pub struct Traffic {
 /// Answers that come for as long as the page is there: waiting for their end would be waiting for ever.
 const STREAMS: [&str; 2] = ["eventsource", "websocket"];
 
+/// What scripts ask for to show what comes of it.
+const ASKED_BY_SCRIPTS: [&str; 2] = ["fetch", "xhr"];
+
+/// How far an answer is. The end of one that nobody reads is never said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Answer,
+    End,
+}
+
 #[derive(Debug)]
 struct Kept {
     key: String,
@@ -90,6 +100,18 @@ impl Traffic {
         for kept in self.requests.iter_mut().filter(|kept| kept.key != key) {
             kept.ended = true;
         }
+    }
+
+    /// How many requests there were so far: a mark to look back to.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Whether a script asked for something since the mark that has not come so far.
+    pub fn awaits(&self, mark: u64, stage: Stage) -> bool {
+        let waits = |kept: &Kept| !kept.ended && (stage == Stage::End || kept.request.status.is_none());
+        let scripts = |kept: &&Kept| kept.request.id > mark && ASKED_BY_SCRIPTS.contains(&kept.request.kind.as_str());
+        self.requests.iter().rev().filter(scripts).any(waits)
     }
 
     /// How long the network has been quiet; nothing, while an answer is outstanding.
@@ -147,6 +169,22 @@ mod tests {
         traffic.moved_to("next");
         traffic.end("next");
         assert!(traffic.quiet_for().is_some(), "what a former document asked for is nobody's any more");
+    }
+
+    #[test]
+    fn only_what_scripts_asked_for_since_the_mark_is_awaited() {
+        let mut traffic = Traffic::default();
+        let fetch = |url| Request { kind: "fetch".into(), ..request(url) };
+        traffic.begin("poll", fetch("http://a.test/poll"));
+        let mark = traffic.made();
+        traffic.begin("image", Request { kind: "image".into(), ..request("http://a.test/image") });
+        assert!(!traffic.awaits(mark, Stage::End));
+        traffic.begin("save", fetch("http://a.test/save"));
+        assert!(traffic.awaits(mark, Stage::Answer));
+        traffic.of("save").unwrap().status = Some(200);
+        assert!(!traffic.awaits(mark, Stage::Answer) && traffic.awaits(mark, Stage::End));
+        traffic.end("save");
+        assert!(!traffic.awaits(mark, Stage::End));
     }
 
     #[test]

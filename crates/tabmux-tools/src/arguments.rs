@@ -30,6 +30,23 @@ pub struct Common {
 #[derive(JsonSchema)]
 pub(crate) struct Object {}
 
+// What the schema says of something that has a name, or is an object. Strict clients refuse what the schema does not name.
+pub(crate) struct NameOrObject;
+
+impl JsonSchema for NameOrObject {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NameOrObject".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "anyOf": [{ "type": "string" }, { "type": "object" }] })
+    }
+}
+
 /// A tool without arguments of its own.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -112,7 +112,7 @@ fn capped(mut text: String) -> String {
     if whole > MAX_TEXT_BYTES {
         let end = text.floor_char_boundary(MAX_TEXT_BYTES);
         text.truncate(end);
-        text.push_str(&format!("\n[Cut by tabmux: the first {end} of {whole} bytes. Ask for less to see the rest.]"));
+        text.push_str(&format!("…\n[Cut by tabmux: the first {end} of {whole} bytes. Ask for less to see the rest.]"));
     }
     text
 }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_reply_is_cut_between_characters_and_says_so() {
         let Content::Text(text) = &Reply::text("é".repeat(150_000)).content[0] else { panic!("a text") };
-        assert!(text.ends_with("é\n[Cut by tabmux: the first 200000 of 300000 bytes. Ask for less to see the rest.]"));
+        assert!(text.ends_with("é…\n[Cut by tabmux: the first 200000 of 300000 bytes. Ask for less to see the rest.]"));
         assert!(text.len() < MAX_TEXT_BYTES + 100);
         let whole = "x".repeat(MAX_TEXT_BYTES);
         assert_eq!(Reply::text(whole.clone()).content, [Content::Text(whole)]);

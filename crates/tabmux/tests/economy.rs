@@ -31,3 +31,27 @@ fn every_tool_list_keeps_its_budget_and_every_tool_stays_callable() {
     assert!(!slim_names.contains(&"cookies".to_owned()));
     client.ok("cookies", &json!({}));
 }
+
+#[test]
+fn what_replies_cost_is_counted_for_each_session_and_shown() {
+    let lab = Lab::new();
+    let run = |arguments: &[&str]| {
+        let printed = lab.run(arguments);
+        assert_eq!(printed.code, 0, "{arguments:?}: {printed:?}");
+        printed
+    };
+    for name in ["short", "long"] {
+        run(&["new", "-s", name]);
+        let script = if name == "long" { "script=\"x\".repeat(9000)" } else { "script=1" };
+        run(&["call", "evaluate", "-t", name, script]);
+    }
+    let tokens = lab.status()["tokens"].clone();
+    let of = |name: &str| tokens["sessions"][name].as_u64().unwrap_or_else(|| panic!("{tokens}"));
+    assert!(of("long") > 1000 && of("short") < 200 && of("short") > 0, "{tokens}");
+    assert!(tokens["total"].as_u64().unwrap() >= of("long") + of("short"), "{tokens}");
+    let listed = run(&["ls", "--json"]).json();
+    let sessions = listed["sessions"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    let counted = sessions.iter().find(|session| session["sessionId"] == "long").unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(counted["tokens"], json!(of("long")), "{listed}");
+    assert!(run(&["status"]).stdout.contains(&format!("long {}", of("long"))));
+}

@@ -24,6 +24,29 @@ const SOON: Duration = Duration::from_secs(2);
 /// How long the wheel may take; in a tab that nobody draws it is never answered.
 const WHEEL: Duration = Duration::from_secs(1);
 
+/// Ends what lies in wait in the page when nobody waits for it any more: it would keep a person's clicks from their elements.
+pub(super) struct LyingInWait<'a>(Option<&'a CdpPage>);
+
+impl<'a> LyingInWait<'a> {
+    pub(super) fn unless_done(page: &'a CdpPage) -> Self {
+        Self(Some(page))
+    }
+
+    pub(super) fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for LyingInWait<'_> {
+    fn drop(&mut self) {
+        let Some(page) = self.0.filter(|page| page.state.living().is_ok()) else { return };
+        let worlds = page.state.frames().ready();
+        for world in &worlds {
+            page.tell_world(world, "function () { tabmux.giveUp(); }", &[]);
+        }
+    }
+}
+
 impl CdpPage {
     pub(super) async fn perform(&self, action: &Action) -> Result<Acted> {
         let patience = action.patience;

@@ -123,6 +123,11 @@ impl Frames {
         names
     }
 
+    /// The worlds that have the page script.
+    pub(super) fn ready(&self) -> Vec<World> {
+        self.worlds.values().filter(|world| world.ready).cloned().collect()
+    }
+
     pub(super) fn next_ref(&self) -> u32 {
         self.next_ref
     }

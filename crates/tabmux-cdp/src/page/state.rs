@@ -8,7 +8,7 @@ mod progress;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Traffic};
+use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Stage, Traffic};
 use tokio::sync::{mpsc, watch};
 
 use super::act::Reports;
@@ -41,6 +41,7 @@ struct Inner {
     chooser: Option<OpenChooser>,
     log: PageLog,
     traffic: Traffic,
+    act_began: ActBegan,
     /// Which document somebody saw last, and at which address.
     looked_at: Option<(u64, String)>,
     asked: Asked,
@@ -48,6 +49,15 @@ struct Inner {
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
     unheard: Option<mpsc::Receiver<PageEvent>>,
+}
+
+/// How things were when somebody last began to act.
+#[derive(Debug, Default)]
+struct ActBegan {
+    /// How many requests and documents there had been.
+    requests: u64,
+    commits: u64,
+    url: String,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +83,7 @@ impl PageState {
             chooser: None,
             log: PageLog::default(),
             traffic: Traffic::default(),
+            act_began: ActBegan::default(),
             looked_at: None,
             asked: Asked::default(),
             events: Some(events),
@@ -165,6 +176,45 @@ impl PageState {
     /// How long the network has been quiet, and who hears when that changes.
     pub(super) fn quiet_for(&self) -> Option<Duration> {
         self.inner().traffic.quiet_for()
+    }
+
+    /// Something is done to the page: what it asks for from here on comes of that.
+    pub(super) fn act_begins(&self) {
+        let commits = self.progress.borrow().commits;
+        let mut inner = self.inner();
+        inner.act_began = ActBegan { requests: inner.traffic.made(), commits, url: inner.url.clone() };
+    }
+
+    /// Whether something that came of the last act is still asked for.
+    pub(super) fn awaits(&self, stage: Stage) -> bool {
+        let inner = self.inner();
+        inner.traffic.awaits(inner.act_began.requests, stage)
+    }
+
+    /// Whether the page is elsewhere since the last act began.
+    pub(super) fn moved_by_act(&self) -> bool {
+        let commits = self.progress.borrow().commits;
+        let inner = self.inner();
+        let began = &inner.act_began;
+        // Without an address nobody has acted so far.
+        !began.url.is_empty() && (began.commits != commits || began.url != inner.url)
+    }
+
+    /// Where the last act sent the page and it could not go.
+    pub(super) fn failed_to_go(&self) -> Option<String> {
+        let now = self.progress.borrow().clone();
+        let mut inner = self.inner();
+        if !now.unreachable || now.commits <= inner.act_began.commits {
+            return None;
+        }
+        let why = inner.traffic.of(&now.loader).and_then(|request| request.failure.clone());
+        Some(format!("{} at {}", why.unwrap_or_else(|| "it could not be reached".to_owned()), inner.url))
+    }
+
+    /// What the server said to the request for the document.
+    pub(super) fn status(&self) -> Option<u16> {
+        let loader = self.progress.borrow().loader.clone();
+        self.inner().traffic.of(&loader).and_then(|request| request.status)
     }
 
     pub(super) fn watch_traffic(&self) -> watch::Receiver<()> {

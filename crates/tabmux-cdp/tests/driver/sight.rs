@@ -7,6 +7,7 @@ mod costs;
 mod hostile;
 mod reading;
 mod refs;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,25 +1,43 @@
 //! What changed on the page, said after every call that acted on it, so that nobody has to look again to know.
 
+use tabmux_core::{Code, Fault};
 use tabmux_driver::{Changes, Page};
 use tabmux_tools::{Content, Reply, visible_line, visible_quoted, visible_text};
 
 /// About how many tokens of it are said.
 const BUDGET: u32 = 500;
 
-/// Adds what changed to the reply of an act. The act was done, so nothing that fails here makes it a failure.
-pub(super) async fn append(reply: &mut Reply, page: &dyn Page) {
+/// Adds what changed to the reply of an act. The act was done, so nothing that fails here makes it a failure, but for one: that it
+/// sent the page where it could not go.
+pub(super) async fn append(reply: &mut Reply, page: &dyn Page) -> Result<(), Fault> {
     let text = match page.changes(BUDGET).await {
-        Ok(changes) => told(&changes, &page.url(), &page.title()),
+        Ok(Changes { failed: Some(why), .. }) => return Err(went_nowhere(reply, &why)),
+        Ok(changes) => told(&changes, &Place { url: page.url(), title: page.title(), status: page.status() }),
         Err(error) => format!("[The page cannot be looked at now: {}]", visible_line(&error.to_string())),
     };
     reply.content.push(Content::Text(text));
+    Ok(())
 }
 
-fn told(changes: &Changes, url: &str, title: &str) -> String {
+/// Where a page is.
+struct Place {
+    url: String,
+    title: String,
+    status: Option<u16>,
+}
+
+fn went_nowhere(reply: &Reply, why: &str) -> Fault {
+    let done = reply.content.iter().find_map(|content| if let Content::Text(text) = content { text.lines().next() } else { None });
+    let message = format!("{} But the page could not go where that leads: {}.", done.unwrap_or_default(), visible_line(why));
+    Fault::new(Code::NavigationFailed, message.trim_start(), "Go back, or navigate elsewhere.")
+}
+
+fn told(changes: &Changes, place: &Place) -> String {
     let mut lines = Vec::new();
     if changes.moved {
-        let title = if title.is_empty() { String::new() } else { format!(" — {}", visible_quoted(title)) };
-        lines.push(format!("Now at {}{title}", visible_line(url)));
+        let title = if place.title.is_empty() { String::new() } else { format!(" — {}", visible_quoted(&place.title)) };
+        let status = place.status.filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        lines.push(format!("Now at {}{title}{status}", visible_line(&place.url)));
     }
     if !changes.text.is_empty() {
         lines.push(visible_text(&changes.text));
@@ -42,18 +60,25 @@ mod tests {
 
     #[test]
     fn what_changed_is_said_in_lines_and_nothing_in_few_words() {
-        let changes =
-            Changes { moved: true, text: "+ \"a\u{202e}\"".into(), errors: vec!["no\nmilk".into()], more_errors: 2, unsettled: true };
-        let said = told(&changes, "http://a.test/", "One");
+        let changes = Changes {
+            moved: true,
+            text: "+ \"a\u{202e}\"".into(),
+            errors: vec!["no\nmilk".into()],
+            more_errors: 2,
+            unsettled: true,
+            failed: None,
+        };
+        let place = Place { url: "http://a.test/".into(), title: "One".into(), status: Some(500) };
+        let said = told(&changes, &place);
         let lines: Vec<_> = said.lines().collect();
         let expected = [
-            "Now at http://a.test/ — \"One\"",
+            "Now at http://a.test/ — \"One\" (HTTP 500)",
             "+ \"a\\u202e\"",
             "The page still loads; wait_for or snapshot shows more.",
             "[error] no\\nmilk",
             "(2 more errors: console)",
         ];
         assert_eq!(lines, expected);
-        assert_eq!(told(&Changes::default(), "http://a.test/", "One"), "Nothing else changed.");
+        assert_eq!(told(&Changes::default(), &place), "Nothing else changed.");
     }
 }

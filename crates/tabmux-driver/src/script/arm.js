@@ -86,12 +86,22 @@ verbs.landed = async ({ token, patience }) => {
 
 verbs.disarm = () => disarm();
 
+// Counts the acts that were given up: whoever still waits for an element then lies in wait for nothing.
+let givenUp = 0;
+
+verbs.giveUp = () => {
+  givenUp++;
+  disarm();
+};
+
 const ENDS = { left: "click", middle: "auxclick", right: "contextmenu" };
 
 // For a click or a tap: finds the element and lies in wait there.
 verbs.aim = async ({ token, button = "left", count = 1, ...wanted }) => {
+  const before = givenUp;
   const got = await ready(wanted);
   if (got.fault) return got;
+  if (before !== givenUp) return blocked(got.element, "is not wanted any more");
   if (got.element.matches("select:not([multiple])") && got.element.size <= 1 && button === "left") {
     return { fault: "list", text: `${labelOf(got.element)} opens its choices outside of the page` };
   }

@@ -2,9 +2,11 @@
 // looked at all the same.
 const REST_FRAMES = 2;
 
-verbs.changes = async ({ most, patience, fresh }) => {
+// Asked again about the same act, it compares with what was there before it.
+verbs.changes = async ({ most, patience, fresh, again }) => {
   await rest(patience);
-  const before = look.known;
+  const before = again ? (look.before ?? null) : look.known;
+  look.before = before;
   const { children } = await survey(document.documentElement);
   const lines = linesOf(children);
   look.known = lines;

@@ -1,6 +1,6 @@
 // Lists to choose from: the browser's own, and those that pages make of other elements.
 
-const quoted = (texts) => texts.slice(0, 12).map((text) => JSON.stringify(oneLine(text).slice(0, 60))).join(", ") + (texts.length > 12 ? ", …" : "");
+const quoted = (texts) => texts.slice(0, 12).map((text) => JSON.stringify(shortened(oneLine(text)))).join(", ") + (texts.length > 12 ? ", …" : "");
 
 // The option that is called so: exactly, else in letters of either case, else in part.
 function called(options, wanted, words) {
@@ -126,6 +126,6 @@ verbs.picked = async () => {
   const marked = ["aria-selected", "aria-checked"].some((name) => option.element.getAttribute(name) === "true");
   const text = oneLine(`${element.innerText ?? ""} ${valueOf(element) ?? ""} ${element.getAttribute("aria-label") ?? ""}`);
   if ((option.element.isConnected && marked) || text.includes(option.name)) return { now: `Chosen: ${quoted([option.name])}.` };
-  if (text !== field.before) return { now: `Chosen: ${quoted([option.name])}; it reads ${JSON.stringify(text.slice(0, 60))} now.` };
+  if (text !== field.before) return { now: `Chosen: ${quoted([option.name])}; it reads ${JSON.stringify(shortened(text))} now.` };
   return { fault: "unknown", text: `${labelOf(element)} does not show that ${JSON.stringify(option.name)} was chosen` };
 };

@@ -16,6 +16,9 @@ globalThis.tabmux = {
   // The field that was found last, itself and not as data.
   field: () => verbs.field(),
 
+  // Nobody waits any more for what was begun.
+  giveUp: () => verbs.giveUp(),
+
   // Whether an element can be seen; a text says why its name is none.
   sees: (selector) => verbs.sees(selector),
 };

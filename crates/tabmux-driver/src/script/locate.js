@@ -2,6 +2,8 @@
 // itself has no match; what is in frames of other origins is found by the script that runs there.
 
 const NEAREST = 3;
+// What is cut says so, also to those who look for what may not be shown.
+const shortened = (text) => (text.length <= 60 ? text : `${text.slice(0, 60)}…`);
 const oneLine = (text) => text.replace(/\s+/g, " ").trim();
 
 // Whether a person could see it: drawn, and not without any extent.
@@ -96,6 +98,7 @@ function find(selector) {
   } catch (error) {
     return { fault: "bad", text: said(error) };
   }
+  if (selector.by === "text") matches = best(matches, selector.words);
   const element = matches.find(isSeen) ?? matches[0];
   if (!element) return { fault: selector.by === "ref" ? "stale" : "none" };
   return { element, matched: matches.filter(isSeen).length || matches.length };
@@ -106,6 +109,22 @@ verbs.find = (selector) => {
   const found = find(selector);
   return found.fault === "none" ? { ...found, near: nearest(selector) } : found;
 };
+
+const CONTROLS =
+  "button,a[href],input,select,textarea,label,summary,option,[role=button],[role=link],[role=tab],[role=menuitem],[role=option]," +
+  "[role=checkbox],[role=radio],[role=switch],[role=treeitem],[onclick]";
+
+// Of what bears the words and is seen: what can be acted upon before headings and prose, what says just that before what says more.
+function best(matches, { text }) {
+  const wanted = oneLine(text).toLowerCase();
+  const rank = (element) => {
+    const control = element.closest(CONTROLS);
+    return (isSeen(element) ? 0 : 4) + (control ? 0 : 2) + (oneLine(wordsOn(control ?? element)).toLowerCase() === wanted ? 0 : 1);
+  };
+  const ranked = matches.map((element) => [rank(element), element]);
+  const least = Math.min(...ranked.map(([rank]) => rank));
+  return ranked.filter(([rank]) => rank === least).map(([, element]) => element);
+}
 
 // Whether one can be seen, be it without any extent; a text says why the selector is none.
 verbs.sees = (selector) => {
@@ -145,8 +164,8 @@ function nearest(selector) {
 
 // `e12 button "Save"`: how replies call an element, on one line whatever the page wrote.
 function labelOf(element) {
-  const name = oneLine(nameOf(element) || (element.matches("input,select,textarea") ? "" : (element.innerText ?? ""))).slice(0, 60);
-  return [`e${refs.of(element)}`, kindOf(element), name && JSON.stringify(name)].filter(Boolean).join(" ");
+  const name = oneLine(nameOf(element) || (element.matches("input,select,textarea") ? "" : (element.innerText ?? "")));
+  return [`e${refs.of(element)}`, kindOf(element), name && JSON.stringify(shortened(name))].filter(Boolean).join(" ");
 }
 
 // Its role, or what it is in the page's own words.

@@ -29,7 +29,10 @@ verbs.read = async ({ selector, cursor, budget, opened }) => {
 function pieces(block, budget) {
   if (tokens(block.text) <= budget) return [block];
   const most = budget * 3;
-  const lines = block.text.split("\n").flatMap((line) => line.match(new RegExp(`.{1,${most}}(?=\\s|$)|.{1,${most}}`, "gsu")) ?? [""]);
+  const lines = block.text.split("\n").flatMap((line) => {
+    const parts = line.match(new RegExp(`.{1,${most}}(?=\\s|$)|.{1,${most}}`, "gsu")) ?? [""];
+    return parts.map((part, at) => `${at === 0 ? "" : "…"}${part}${at === parts.length - 1 ? "" : "…"}`);
+  });
   const open = lines.splice(0, block.open);
   const close = block.close > 0 ? lines.splice(-block.close) : [];
   const out = [];

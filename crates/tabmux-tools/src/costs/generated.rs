@@ -1,7 +1,7 @@
 //! Tokens per tool. `TABMUX_BLESS=1 cargo test -p tabmux-tools costs` writes this file.
 
 pub(super) const COSTS: &[(&str, usize)] = &[
-    ("start_browser", 159),
+    ("start_browser", 144),
     ("list_sessions", 48),
     ("set_current_session", 50),
     ("close_session", 50),
@@ -11,9 +11,9 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("list_pages", 69),
     ("select_page", 82),
     ("close_page", 81),
-    ("snapshot", 186),
+    ("snapshot", 169),
     ("get_visible_elements", 73),
-    ("read_text", 60),
+    ("read_text", 101),
     ("screenshot", 133),
     ("console", 61),
     ("network", 104),
@@ -30,7 +30,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("wait_for", 174),
     ("handle_dialog", 93),
     ("upload_file", 104),
-    ("execute_sequence", 173),
+    ("execute_sequence", 182),
     ("cookies", 119),
     ("storage", 127),
     ("emulate", 162),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments::{Object, of_desk, own_schema};
+use crate::arguments::{NameOrObject, Object, of_desk, own_schema};
 use crate::sequence::{OnError, branches, compared, failure, report_data, run, success};
 use crate::{Arguments, Common, Desk, DeskTool, Effect, Group, Level, Run, Tool, ToolResult};
 
@@ -29,7 +29,7 @@ struct Sequence {
     /// Default stop
     on_error: Option<OnError>,
     /// Sessions to do it in at once and compare: names or {sessionId, actions}
-    #[schemars(with = "Option<Vec<Object>>")]
+    #[schemars(with = "Option<Vec<NameOrObject>>")]
     fan_out: Option<Vec<Value>>,
 }
 
@@ -52,5 +52,17 @@ impl DeskTool for Execute {
             Some(fault) => Err(fault),
             None => Ok(success(endings, text)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn the_schema_allows_names_and_objects_for_fan_out() {
+        let listing = crate::listing(&super::TOOL);
+        let items = &listing["inputSchema"]["properties"]["fanOut"]["items"];
+        assert_eq!(items, &json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] }), "{listing}");
     }
 }

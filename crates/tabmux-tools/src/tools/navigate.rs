@@ -52,7 +52,8 @@ impl PageTool for Go {
             Navigation::Forward => "Went forward to",
             Navigation::Reload => "Reloaded",
         };
-        let text = format!("{verb} {}.", place(&page.url(), &page.title()));
+        let status = page.status().filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        let text = format!("{verb} {}{status}.", place(&page.url(), &page.title()));
         Ok(Reply::text(text).about(tab, &page))
     }
 

@@ -26,13 +26,13 @@ const MAX_BUDGET: u32 = 50_000;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Look {
-    /// Only what can be acted on
+    /// Only controls
     interactive: Option<bool>,
     /// Levels
     depth: Option<u32>,
     /// Only in this; also e4-e90
     selector: Option<String>,
-    /// Only lines with text or /regex/
+    /// Text or /regex/
     find: Option<String>,
     /// Unfold repeated rows
     full: Option<bool>,

@@ -27,11 +27,11 @@ struct StartBrowser {
     navigation_url: Option<String>,
     /// No window
     headless: Option<bool>,
-    /// Own cookies (context), window, tab or browser process
+    /// What is its own
     isolation: Option<Isolation>,
-    /// Profile or session to copy logins from
+    /// Copy logins from
     from: Option<String>,
-    /// http:// or socks5://[user:pass@]host:port
+    /// socks5://user:pass@host:port
     #[schemars(with = "Option<String>")]
     proxy: Option<ProxyWord>,
 }

@@ -61,7 +61,7 @@ impl World {
             if after == After::Changes
                 && let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab))
             {
-                changes::append(&mut reply, &*page).await;
+                changes::append(&mut reply, &*page).await?;
             }
             let (tab, url) = pages.worked_on();
             Ok::<_, Fault>((reply, tab, url))
@@ -105,5 +105,6 @@ impl World {
 
 pub(in crate::session) fn dialog_fault(dialog: &Dialog) -> Fault {
     let end = dialog.text.floor_char_boundary(MAX_DIALOG_BYTES);
-    DriverError::DialogOpen { kind: dialog.kind.clone(), text: dialog.text[..end].to_owned() }.into()
+    let cut = if end < dialog.text.len() { "…" } else { "" };
+    DriverError::DialogOpen { kind: dialog.kind.clone(), text: format!("{}{cut}", &dialog.text[..end]) }.into()
 }

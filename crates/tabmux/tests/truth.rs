@@ -1,0 +1,230 @@
+//! What agents are told is true, with the shipped binary on a real Chromium: nothing that failed is told as done, what an act
+//! brought about is told with it, and what was read in one session holds in another.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+
+mod support;
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::site::{Site, html, with};
+use support::{Lab, SOON, at_once, until};
+
+#[test]
+fn an_act_that_leads_where_nothing_is_fails() {
+    // The site's port is its own at 127.0.0.1 only, so at this address nobody listens.
+    let page = "<title>Here</title><a id=dead>Go</a><form id=form><button id=send>Send</button></form><script>
+        dead.href = form.action = location.origin.replace('127.0.0.1', '127.0.0.2') + '/nobody'</script>";
+    let (lab, site) = (Lab::real(), Site::start(|_| page.into()));
+    let client = lab.ready_client();
+    for (tool, arguments) in [
+        ("click_element", json!({"selector": "#dead"})),
+        ("click_element", json!({"selector": "#send"})),
+        ("press_key", json!({"selector": "#dead", "key": "Enter"})),
+    ] {
+        client.ok("navigate", &json!({"url": site.at("/")}));
+        let text = client.fails(tool, &arguments, "navigation_failed");
+        assert!(text.contains("could not go where that leads") && text.contains("/nobody"), "{text}");
+    }
+    // What was wrong before is nothing new.
+    client.ok("evaluate", &json!({"script": "1"}));
+}
+
+#[test]
+fn an_act_that_leads_to_a_site_that_is_not_allowed_fails() {
+    let site = Site::start(|_| "<a id=away>Away</a><script>away.href = location.href.replace('127.0.0.1', 'localhost')</script>".into());
+    let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("TABMUX_ALLOW_DOMAINS", "127.0.0.1")]);
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.fails("click_element", &json!({"selector": "#away"}), "navigation_failed");
+}
+
+#[test]
+fn an_error_of_the_server_is_said() {
+    let site = Site::answering(|path| match path {
+        "/broken" => with("500 Internal Server Error", "text/html", "", "<h1>Broken</h1>"),
+        _ => html("<a id=go href=/broken>Go</a>"),
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    let text = client.ok("navigate", &json!({"url": site.at("/")})).text();
+    assert!(!text.contains("HTTP"), "{text}");
+    let text = client.ok("click_element", &json!({"selector": "#go"})).text();
+    assert!(text.contains("(HTTP 500)") && text.contains("Broken"), "{text}");
+    let text = client.ok("navigate", &json!({"url": site.at("/broken")})).text();
+    assert!(text.contains("(HTTP 500)"), "{text}");
+}
+
+#[test]
+fn a_page_that_is_closed_under_an_act_is_an_error() {
+    let (lab, site) = (Lab::real(), Site::start(|_| "<p>nothing to click".into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("new_page", &json!({"url": site.at("/")}));
+    let late = client.start_call("click_element", &json!({"selector": "#never", "timeout": 60_000}));
+    until("the call runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+    client.ok("close_page", &json!({"tabId": "t2"}));
+    let ended = client.finish_call(&late, SOON);
+    assert_eq!(ended.code(), "tab_gone", "{ended:?}");
+}
+
+/// A value the page takes back at once is not told as set.
+#[test]
+fn a_value_that_did_not_stick_is_an_error() {
+    let site = Site::start(|_| "<input id=field oninput=\"this.value = ''\"><input id=fine>".into());
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.fails("set_value", &json!({"selector": "#field", "value": "Ann"}), "element_not_actionable");
+    client.ok("set_value", &json!({"selector": "#fine", "value": "Ann"}));
+}
+
+/// The server answers only after the page has been at rest for some frames: whoever looks at frames alone sees nothing.
+#[test]
+fn what_an_act_fetched_is_told_with_it() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = Arc::clone(&gate);
+    let site = Site::answering(move |path| match path {
+        "/data" => {
+            let open = held.0.lock().unwrap();
+            drop(held.1.wait_timeout_while(open, Duration::from_secs(60), |open| !*open).unwrap());
+            html("It was saved")
+        }
+        "/rested" => {
+            *held.0.lock().unwrap() = true;
+            held.1.notify_all();
+            html("")
+        }
+        _ => html(
+            "<button id=save>Save</button><p id=out></p><script>save.onclick = () => {
+               fetch('/data').then((reply) => reply.text()).then((text) => { out.textContent = text; });
+               let frames = 6;
+               const next = () => (--frames ? requestAnimationFrame(next) : navigator.sendBeacon('/rested'));
+               next();
+             };</script>",
+        ),
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("snapshot", &json!({}));
+    let text = client.ok("click_element", &json!({"selector": "#save"})).text();
+    // On a machine so busy that six frames take seconds it is said that more will come.
+    assert!(text.contains("+ \"It was saved\"") || text.contains("still loads"), "{text}");
+}
+
+/// An answer that never comes holds nobody up for long, and is said.
+#[test]
+fn what_never_comes_is_not_waited_for() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = Arc::clone(&gate);
+    let site = Site::answering(move |path| {
+        if path == "/never" {
+            let open = held.0.lock().unwrap();
+            drop(held.1.wait_timeout_while(open, Duration::from_secs(60), |open| !*open).unwrap());
+        }
+        html("<button id=ask onclick=\"fetch('/never'); this.textContent = 'Asked'\">Ask</button>")
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("snapshot", &json!({}));
+    let text = client.ok("click_element", &json!({"selector": "#ask"})).text();
+    assert!(text.contains("still loads"), "{text}");
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+}
+
+#[test]
+fn what_an_act_changed_in_a_frame_of_another_site_is_told_with_it() {
+    let other = Site::start(|_| "<button onclick=\"this.textContent = 'Paid'\">Pay</button>".into());
+    let far = other.at("/").replace("127.0.0.1", "localhost");
+    let site = Site::start(move |_| format!("<h1>Shop</h1><iframe src='{far}'></iframe>"));
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    let seen = until("the frame is there", SOON, || {
+        let text = client.ok("snapshot", &json!({})).text();
+        text.contains("button \"Pay\"").then_some(text)
+    });
+    let line = seen.lines().find(|line| line.contains("button \"Pay\"")).unwrap();
+    let name = line.split_whitespace().find(|word| word.starts_with('e') && word[1..].parse::<u32>().is_ok()).unwrap();
+    let text = client.ok("click_element", &json!({"selector": name})).text();
+    assert!(text.contains("in a frame of http://localhost:") && text.contains(&format!("~ {name} button \"Paid\"")), "{text}");
+}
+
+const LOGIN: &str = "<title>Login</title><form onsubmit='logIn(); return false'><label>User <input id=user></label> \
+    <label>Password <input id=word type=password></label><label>Role <select id=role><option>guest<option>admin</select></label> \
+    <label><input type=checkbox id=stay> Stay</label><button id=go>Log in</button></form><button id=menu>Menu</button><p id=state>Out</p> \
+    <script>const logIn = () => { state.textContent = `${user.value} is in as ${role.value}${stay.checked ? ', stays' : ''}, ${word.value.length}`; };
+    menu.addEventListener('touchstart', () => { menu.textContent = 'Touched'; });</script>";
+
+fn logging_in(user: &str) -> Value {
+    json!([
+        {"action": "set_value", "selector": "#user", "value": user},
+        {"action": "set_value", "selector": "~Password", "value": "hunter2"},
+        {"action": "select_option", "selector": "//select", "options": ["admin"]},
+        {"action": "click_element", "selector": "text=Stay"},
+        {"action": "tap_element", "selector": "role=button[name=Menu]"},
+        {"action": "click_element", "selector": "text=Log in"},
+        {"action": "wait_for", "text": format!("{user} is in as admin, stays, 7")},
+        {"action": "assert", "text": "Touched"},
+        {"action": "evaluate", "script": "state.textContent", "save": "state"},
+    ])
+}
+
+/// S0.25, S0.27, S0.28, S0.33
+#[test]
+fn several_sessions_log_in_by_sequence_at_the_same_time() {
+    let (lab, site) = (Lab::real(), Site::start(|_| LOGIN.into()));
+    let client = lab.ready_client();
+    at_once(vec!["ann", "bob", "cem"], |user: &str| {
+        client.ok("start_browser", &json!({"sessionId": user, "navigationUrl": site.at("/")}));
+        let reply = client.ok("execute_sequence", &json!({"sessionId": user, "actions": logging_in(user)}));
+        assert!(reply.text().starts_with("9 steps done."), "{}", reply.text());
+        assert!(!reply.0.to_string().contains("hunter2"), "{reply:?}");
+    });
+    let fan_out: Vec<_> = ["ann", "bob"]
+        .iter()
+        .map(|user| {
+            let mut actions = logging_in(&format!("{user}2"));
+            actions.as_array_mut().unwrap().insert(0, json!({"action": "navigate", "reload": true}));
+            json!({"sessionId": user, "actions": actions})
+        })
+        .collect();
+    let text = client.ok("execute_sequence", &json!({ "fanOut": fan_out })).text();
+    assert!(text.contains("ann2 is in as admin") && text.contains("bob2 is in as admin"), "{text}");
+}
+
+/// S0.25
+#[test]
+fn a_step_that_fails_ends_the_sequence_and_shows_the_page_as_it_was() {
+    let (lab, site) = (Lab::real(), Site::start(|_| LOGIN.into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    let actions = json!([
+        {"action": "set_value", "selector": "#user", "value": "ann"},
+        {"action": "click_element", "selector": "text=Log out", "timeout": 10_000},
+        {"action": "click_element", "selector": "#go"},
+    ]);
+    let text = client.fails("execute_sequence", &json!({ "actions": actions }), "element_not_found");
+    assert!(text.contains("Step 2 of 3 failed.") && text.contains("textbox \"User\" = \"ann\"") && text.contains("3 not run."), "{text}");
+    assert_eq!(client.ok("evaluate", &json!({"script": "state.textContent"})).result()["value"], "Out");
+}
+
+/// S0.29, S0.30
+#[test]
+fn a_selector_read_in_one_session_works_in_another() {
+    let (lab, site) = (Lab::real(), Site::start(|_| LOGIN.into()));
+    let client = lab.ready_client();
+    for name in ["reader", "doer"] {
+        client.ok("start_browser", &json!({"sessionId": name, "navigationUrl": site.at("/")}));
+    }
+    let seen = client.ok("get_visible_elements", &json!({"sessionId": "reader"})).text();
+    let elements: Vec<Value> = seen.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let button = elements.iter().find(|element| element["text"] == "Log in").unwrap_or_else(|| panic!("{seen}"));
+    client.ok("click_element", &json!({"sessionId": "doer", "selector": button["cssSelector"]}));
+    let state = |name: &str| client.ok("evaluate", &json!({"sessionId": name, "script": "state.textContent"})).result()["value"].clone();
+    assert_eq!((state("reader"), state("doer")), (json!("Out"), json!(" is in as guest, 0")));
+}
