@@ -21,8 +21,8 @@ pub trait Desk: Send + Sync {
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &tabmux_driver::Domains;
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
-    /// Runs a tool as this caller, through the same decisions as a call of its own.
-    async fn call(&self, tool: &'static Tool, args: Arguments) -> Called;
+    /// Runs a tool as this caller, through the same decisions as a call of its own. It takes at most so long, whatever its arguments say.
+    async fn call(&self, tool: &'static Tool, args: Arguments, most: Duration) -> Called;
     /// How long the call at this desk may still take.
     fn time_left(&self) -> Duration;
     /// A secret the operator registered, for a page only.

@@ -142,7 +142,7 @@ impl Desk for TestDesk {
     }
 
     /// Sequences are tested where calls are decided, in the daemon.
-    async fn call(&self, _: &'static Tool, _: Arguments) -> Called {
+    async fn call(&self, _: &'static Tool, _: Arguments, _: Duration) -> Called {
         Called::refused(no_session("of this desk"))
     }
 

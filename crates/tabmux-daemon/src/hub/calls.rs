@@ -64,7 +64,7 @@ impl Hub {
         let name = ask.tool.chars().take(64).collect::<String>();
         let answering = async {
             match self.prepare(&mut ask) {
-                Ok((tool, common)) => self.dispatch(tool, common, ask, number).await,
+                Ok((tool, common)) => self.dispatch(tool, common, ask, number, LONGEST).await,
                 Err(fault) => Answer::refused(fault),
             }
         };
@@ -99,7 +99,7 @@ impl Hub {
     }
 
     /// Runs a tool within a call that has entered already. A daemon that makes way for another finishes what it has begun.
-    pub(super) async fn run_step(self: &Arc<Self>, caller: CallerOf, tool: &'static Tool, mut args: Arguments) -> Called {
+    pub(super) async fn run_step(self: &Arc<Self>, caller: CallerOf, tool: &'static Tool, mut args: Arguments, most: Duration) -> Called {
         let (client, name) = (caller.client, tool.name);
         let answering = async {
             if self.stopping.is_cancelled() && !self.is_yielding() {
@@ -108,7 +108,7 @@ impl Hub {
             match tabmux_tools::common(&mut args) {
                 Ok(common) => {
                     let ask = Ask { caller, tool: name.to_owned(), args, cancel: CancellationToken::new() };
-                    self.dispatch(tool, common, ask, None).await
+                    self.dispatch(tool, common, ask, None, most.min(LONGEST)).await
                 }
                 Err(fault) => Answer::refused(fault),
             }
@@ -129,12 +129,12 @@ impl Hub {
         answer
     }
 
-    async fn dispatch(self: &Arc<Self>, tool: &Tool, mut common: Common, ask: Ask, number: Option<TabNumber>) -> Answer {
+    async fn dispatch(self: &Arc<Self>, tool: &Tool, mut common: Common, ask: Ask, number: Option<TabNumber>, most: Duration) -> Answer {
         // The envelope's tab wins over one inside it.
         if let Some(number) = number {
             common.tab = Some(number.to_string());
         }
-        let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(LONGEST);
+        let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most);
         match tool.run {
             Run::Desk(desk_tool) => {
                 if let Err(fault) = self.decide_now(|registry, now| registry.authorize(ask.caller.client, now)) {

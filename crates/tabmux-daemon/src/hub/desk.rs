@@ -130,8 +130,8 @@ impl Desk for CallerDesk {
         Ok(views)
     }
 
-    async fn call(&self, tool: &'static Tool, args: Arguments) -> Called {
-        let called = self.hub.run_step(self.caller.clone(), tool, args).await;
+    async fn call(&self, tool: &'static Tool, args: Arguments, most: Duration) -> Called {
+        let called = self.hub.run_step(self.caller.clone(), tool, args, most).await;
         // What the whole call is about: the first session it came to.
         if let Some(id) = called.outcome.as_ref().ok().and_then(|reply| reply.result.get("id")) {
             self.facts.lock().unwrap_or_else(PoisonError::into_inner).entry("id").or_insert_with(|| id.clone());

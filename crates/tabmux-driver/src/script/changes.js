@@ -65,8 +65,9 @@ function difference(before, now, most) {
     const left = counts.get(line.text) ?? 0;
     if (left > 0) counts.set(line.text, left - 1);
     else if (byRef.has(line.ref)) {
-      out.push(`~ ${line.text}`);
       const former = byRef.get(line.ref);
+      // Who has the focus now says who has it no more.
+      if (former.replace(" focused", "") !== line.text) out.push(`~ ${line.text}`);
       counts.set(former, (counts.get(former) ?? 1) - 1);
     } else out.push(`+ ${line.text}`);
   }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault};
 use tokio::time::Instant;
 
@@ -14,6 +14,9 @@ use crate::{Arguments, Called, Content, Desk, Group, Reply, find, visible};
 
 /// How much of the call's time is kept for looking at the page when a step fails.
 const MOST_RESERVED: Duration = Duration::from_secs(2);
+
+/// With so much time left a step waits as long for its element as it would alone.
+const UNHURRIED_MS: u64 = 8000;
 
 /// The longest value that can be saved, and the longest arguments that can come of saved values.
 const MAX_SAVED_BYTES: usize = 256 * 1024;
@@ -110,7 +113,7 @@ impl<'a> Sequence<'a> {
 
     async fn call(&self, step: &Step) -> Called {
         match self.arguments(step) {
-            Ok(args) => self.desk.call(step.tool, args).await,
+            Ok(args) => self.desk.call(step.tool, args, self.left()).await,
             Err(fault) => Called::refused(fault),
         }
     }
@@ -126,9 +129,9 @@ impl<'a> Sequence<'a> {
             let hint = "Pass execute_sequence a longer timeout (ms, at most 600000), or give it fewer steps.";
             return Err(Fault::new(Code::Timeout, "The sequence's time was up before this step.", hint));
         }
-        // A timeout that makes no sense is the tool's to refuse.
-        let own = args.get("timeout").is_none_or(|timeout| timeout.as_u64().is_some_and(|timeout| timeout > left));
-        if own {
+        // A step that has to hurry must know, so that it can say what it waited for. A timeout that makes no sense is the tool's to refuse.
+        let hurries = args.get("timeout").map_or(left < UNHURRIED_MS, |timeout| timeout.as_u64().is_some_and(|timeout| timeout > left));
+        if hurries {
             args.insert("timeout".to_owned(), left.into());
         }
         let bytes = Value::Object(args.clone()).to_string().len();
@@ -202,9 +205,7 @@ impl<'a> Sequence<'a> {
         let tool = find(tool)?;
         let session = step.args.get("sessionId").cloned().or_else(|| self.branch.session.clone().map(Value::from));
         args.extend(session.map(|session| ("sessionId".to_owned(), session)));
-        let left = u64::try_from((self.desk.time_left() / 2).as_millis()).unwrap_or(u64::MAX).max(1);
-        args.insert("timeout".to_owned(), json!(left));
-        self.desk.call(tool, args).await.outcome.ok()
+        self.desk.call(tool, args, self.desk.time_left() / 2).await.outcome.ok()
     }
 }
 
@@ -238,4 +239,30 @@ fn part<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 fn no_part(inside: &str, value: &Value) -> Fault {
     let message = format!("${{{inside}}} stands for nothing: the value is {}.", visible::short(&value.to_string(), 200));
     Fault::new(Code::BadArgument, message, "Name a member that is there; items of a list are counted from 0.")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::TestDesk;
+
+    /// A missing element is said after the time it has alone, however much time the sequence has; what asks for more is held to what is left.
+    #[test]
+    fn a_step_waits_no_longer_because_it_is_in_a_sequence() {
+        let actions = [
+            json!({ "action": "click_element", "selector": "a" }),
+            json!({ "action": "click_element", "selector": "a", "timeout": 60_000 }),
+        ];
+        let actions: Vec<Arguments> = actions.into_iter().map(|action| serde_json::from_value(action).unwrap()).collect();
+        let branch = super::super::plan::branches(None, &actions, None).unwrap().remove(0);
+        let desk = TestDesk::default();
+        let sequence = |reserved| Sequence { desk: &desk, branch: &branch, reserved, saved: HashMap::new(), promised: HashSet::new() };
+        let timeouts = |reserved| {
+            branch.steps.iter().map(|step| sequence(reserved).arguments(step).unwrap().get("timeout").cloned()).collect::<Vec<_>>()
+        };
+        assert_eq!(timeouts(Duration::from_secs(2)), [None, Some(json!(28_000))]);
+        assert_eq!(timeouts(Duration::from_secs(27)), [Some(json!(3000)), Some(json!(3000))]);
+    }
 }
