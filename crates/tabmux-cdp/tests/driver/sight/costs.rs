@@ -10,22 +10,14 @@ pub(super) fn tokens(text: &str) -> usize {
     tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
 }
 
-const SENTENCES: [&str; 8] = [
-    "The harbour had been quiet since the last boat left, and nobody expected another before the spring.",
-    "She counted the steps up to the lighthouse every morning, although the number never changed.",
-    "A good map shows what is there; a better one also shows what its maker did not know.",
-    "When the engineers came back they found the door open, the lamp still burning and the log book gone.",
-    "Most of the people in the village remember that winter by the price of bread rather than by the snow.",
-    "It took three summers to build the bridge and one afternoon to agree on its name.",
-    "Nothing in the letter was false, yet everyone who read it was left with the wrong idea.",
-    "He wrote down each observation at once, because he had learnt how little he could trust the evening.",
-];
+const SENTENCES: &str = include_str!("sentences.txt");
 
 /// An article of 28 kB: paragraphs of plain prose, with a heading now and then and a link in every other one.
 fn article() -> String {
+    let sentences: Vec<_> = SENTENCES.lines().collect();
     let mut html = "<article><h1>An article</h1>".to_owned();
     for at in 0.. {
-        let text = (0..4 + at % 3).map(|sentence| SENTENCES[(at * 3 + sentence) % SENTENCES.len()]).collect::<Vec<_>>().join(" ");
+        let text = (0..4 + at % 3).map(|sentence| sentences[(at * 3 + sentence) % sentences.len()]).collect::<Vec<_>>().join(" ");
         match at % 8 {
             0 => write!(html, "<h2>Part {at} of the story</h2>"),
             1 | 3 | 5 => write!(html, "<p>{text} See <a href=\"#{at}\">section {at}</a> for <em>more</em>.</p>"),

@@ -119,22 +119,14 @@ fn list() -> String {
     format!("<ul>{}</ul>", (1..=200).map(row).collect::<String>())
 }
 
-const SENTENCES: [&str; 8] = [
-    "The harbour had been quiet since the last boat left, and nobody expected another before the spring.",
-    "She counted the steps up to the lighthouse every morning, although the number never changed.",
-    "A good map shows what is there; a better one also shows what its maker did not know.",
-    "When the engineers came back they found the door open, the lamp still burning and the log book gone.",
-    "Most of the people in the village remember that winter by the price of bread rather than by the snow.",
-    "It took three summers to build the bridge and one afternoon to agree on its name.",
-    "Nothing in the letter was false, yet everyone who read it was left with the wrong idea.",
-    "He wrote down each observation at once, because he had learnt how little he could trust the evening.",
-];
+const SENTENCES: &str = include_str!("../../../../../crates/tabmux-cdp/tests/driver/sight/sentences.txt");
 
 /// 28 kB of prose with a heading now and then, and links.
 fn article() -> String {
+    let sentences: Vec<_> = SENTENCES.lines().collect();
     let mut html = String::new();
     for at in 0.. {
-        let text = (0..4 + at % 3).map(|sentence| SENTENCES[(at * 3 + sentence) % SENTENCES.len()]).collect::<Vec<_>>().join(" ");
+        let text = (0..4 + at % 3).map(|sentence| sentences[(at * 3 + sentence) % sentences.len()]).collect::<Vec<_>>().join(" ");
         html += &match at % 8 {
             0 => format!("<h2>Part {at} of the story</h2>"),
             1 | 3 | 5 => format!("<p>{text} See <a href=\"#{at}\">section {at}</a> for <em>more</em>.</p>"),
