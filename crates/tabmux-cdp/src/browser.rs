@@ -116,8 +116,8 @@ impl CdpBrowser {
     async fn furnished(&self, context: Arc<CdpContext>, spec: &ContextSpec) -> Result<Arc<dyn Context>> {
         let furnished = async {
             self.furnish(&context).await?;
-            match &spec.state {
-                Some(state) => context.restore(state).await,
+            match &spec.source {
+                Some(beginning) => context.begin_with(&**beginning.source()).await,
                 None => Ok(()),
             }
         };

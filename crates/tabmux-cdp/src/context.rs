@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use tabmux_driver::{
-    Browser, Context, Cookie, Download, DriverError, Emulation, HOUSEKEEPING, Handle, Page, PageEvent, Popup, Result, Windowed,
+    Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, Popup, Result,
+    Windowed,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -307,11 +308,23 @@ impl Context for CdpContext {
     }
 
     async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
-        self.put_cookies(cookies).await
+        let refused = self.put_cookies(cookies).await?;
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(DriverError::CookieRefused(refused.iter().map(|cookie| cookie.name.as_str()).collect::<Vec<_>>().join(", ")))
     }
 
     async fn clear_cookies(&self) -> Result<()> {
         self.forget_cookies().await
+    }
+
+    fn copied(&self) -> watch::Receiver<Copied> {
+        self.world.origins.copied()
+    }
+
+    fn footprint(&self) -> watch::Receiver<Footprint> {
+        self.world.origins.footprint()
     }
 
     fn windows(&self) -> Option<&dyn Windowed> {

@@ -5,9 +5,9 @@ mod clipboard;
 mod downloads;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tabmux_driver::{Certificates, ContextSpec, Credentials, Emulation};
+use tabmux_driver::{Certificates, ContextSpec, Credentials, Emulation, Origins};
 
 use crate::protocol::fetch::AuthChallenge;
 
@@ -20,6 +20,8 @@ pub(crate) struct World {
     pub(crate) build: Build,
     pub(crate) clipboard: Clipboard,
     pub(crate) downloads: Downloads,
+    /// Where its pages have been, and what is still on its way to them.
+    pub(crate) origins: Arc<Origins>,
     emulation: Mutex<Emulation>,
     /// The CDP sessions of its pages.
     pages: Mutex<BTreeSet<String>>,
@@ -44,6 +46,7 @@ impl World {
             build,
             clipboard: Clipboard::new(handle),
             downloads: Downloads::in_directory(spec.downloads.clone()),
+            origins: Arc::new(Origins::found(&spec.footprint)),
             emulation: Mutex::new(spec.emulation.clone()),
             pages: Mutex::default(),
             proxy: spec.proxy.as_ref().and_then(|proxy| proxy.credentials.clone()),

@@ -44,7 +44,7 @@ pub(crate) fn parse(value: &Value) -> Result<StorageState, String> {
     let file: File = serde_path_to_error::deserialize(value).map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
     let origins = file.origins.into_iter().enumerate().map(|(at, kept)| {
         let origin = origin(&kept.origin).ok_or_else(|| format!("origins[{at}].origin: {:?} is no http or https origin", kept.origin))?;
-        Ok(OriginStorage { origin, local_storage: kept.local_storage, indexed_db: kept.indexed_db })
+        Ok(OriginStorage { origin, local_storage: kept.local_storage, indexed_db: kept.indexed_db, ..OriginStorage::default() })
     });
     Ok(StorageState { cookies: file.cookies, origins: origins.collect::<Result<_, String>>()? })
 }
@@ -90,7 +90,12 @@ mod tests {
         let kept = vec![StorageItem { name: "k".into(), value: "v".into() }];
         assert_eq!(
             state.origins,
-            [OriginStorage { origin: "https://a.test".into(), local_storage: kept, indexed_db: vec![json!({"name": "db"})] }]
+            [OriginStorage {
+                origin: "https://a.test".into(),
+                local_storage: kept,
+                indexed_db: vec![json!({"name": "db"})],
+                ..OriginStorage::default()
+            }]
         );
         assert_eq!(checked("{}"), Ok(json!({"cookies": [], "origins": []})));
     }

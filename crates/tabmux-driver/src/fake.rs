@@ -32,6 +32,7 @@
 //! | `"x".repeat(N)` | a big string |
 
 mod cookies;
+mod copy;
 mod form;
 mod history;
 mod page;
@@ -47,12 +48,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use crate::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Download, DriverError, Emulation, Handle, Isolation, Page, PageRecord,
-    Popup, Result,
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle, Isolation,
+    Origins, Page, PageRecord, PageSeed, Popup, Result, Source,
 };
 use cookies::CookieJar;
+use copy::FakeSource;
 use page::FakePage;
 use world::FakeWorld;
 
@@ -80,6 +83,9 @@ struct FakeContext {
     browser: Weak<FakeBrowser>,
     cookies: Arc<CookieJar>,
     world: FakeWorld,
+    origins: Arc<Origins>,
+    /// What is on its way to it; ends with it.
+    filling: Mutex<JoinSet<()>>,
     /// `None` once the context is closed, so that no page can open in it any more.
     pages: Mutex<Option<Vec<Arc<FakePage>>>>,
     popups: Mutex<Popups>,
@@ -115,6 +121,8 @@ impl FakeBrowser {
             pages: Mutex::new(Some(pages.iter().map(|page| FakePage::restored(page, me.clone(), Arc::clone(&cookies))).collect())),
             cookies,
             world: FakeWorld::new(spec),
+            origins: Arc::new(Origins::found(&spec.footprint)),
+            filling: Mutex::default(),
             popups: Mutex::new(Popups { sender, unheard: Some(unheard) }),
         });
         locked(&self.contexts).insert(context.handle.clone(), Arc::clone(&context));
@@ -136,10 +144,14 @@ impl Browser for FakeBrowser {
             Isolation::Context | Isolation::Browser => Arc::default(),
             Isolation::Window | Isolation::Tab => Arc::clone(&self.profile),
         };
-        if let Some(state) = &spec.state {
-            cookies.restore(state)?;
+        let context = self.remember(mint("fake-ctx")?, spec, cookies, &[]);
+        if let Some(beginning) = &spec.source
+            && let Err(error) = context.begin_with(beginning).await
+        {
+            context.close().await?;
+            return Err(error);
         }
-        Ok(self.remember(mint("fake-ctx")?, spec, cookies, &[]))
+        Ok(context)
     }
 
     /// A fake browser died with the daemon that made the context, so the context is made again under its old
@@ -214,11 +226,28 @@ impl Context for FakeContext {
         if let Some(browser) = self.browser.upgrade() {
             locked(&browser.contexts).remove(&self.handle);
         }
+        locked(&self.filling).abort_all();
         let pages = locked(&self.pages).take().unwrap_or_default();
         for page in pages {
             page.end();
         }
         Ok(())
+    }
+
+    fn source(&self) -> Option<Arc<dyn Source>> {
+        Some(Arc::new(FakeSource::of(self.me.clone())))
+    }
+
+    fn copied(&self) -> watch::Receiver<Copied> {
+        self.origins.copied()
+    }
+
+    fn footprint(&self) -> watch::Receiver<Footprint> {
+        self.origins.footprint()
+    }
+
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+        self.add_seeded(seed).await
     }
 
     async fn cookies(&self) -> Result<Vec<Cookie>> {

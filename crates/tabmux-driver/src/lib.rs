@@ -4,6 +4,7 @@
 mod act;
 pub mod contract;
 mod cookie;
+mod copy;
 mod domains;
 mod download;
 mod emulation;
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use act::{Acted, Action, Bring, Button, Click, MAX_TYPED, Modifiers, PATIENCE, Verb};
 pub use cookie::{Cookie, SameSite};
+pub use copy::{Beginning, Copied, Footprint, Origins, PageSeed, ReadOnce, SessionStorage, Source, origin_of};
 pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
@@ -84,9 +86,12 @@ pub struct ContextSpec {
     /// Where its downloads go: a directory that is there, and nobody else's.
     #[serde(skip)]
     pub downloads: Option<PathBuf>,
-    /// Cookies and storage it begins with.
+    /// What it begins with. Cookies are there when it is open; what origins keep follows, and documents wait for it.
     #[serde(skip)]
-    pub state: Option<Arc<StorageState>>,
+    pub source: Option<Beginning>,
+    /// What a former daemon knew of its origins.
+    #[serde(skip_serializing_if = "Footprint::is_empty")]
+    pub footprint: Footprint,
 }
 
 /// What a context thinks of certificates it cannot verify.
@@ -169,6 +174,26 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Forgets every cookie.
     async fn clear_cookies(&self) -> Result<()>;
 
+    /// Itself as something to begin with, for as long as it is open.
+    fn source(&self) -> Option<Arc<dyn Source>> {
+        None
+    }
+
+    /// How far the copying of what it began with has come, and what was lost on the way.
+    fn copied(&self) -> watch::Receiver<Copied> {
+        watch::channel(Copied::default()).1
+    }
+
+    /// Which origins it has been at. Whoever keeps this for the next daemon gives it back with the [`ContextSpec`].
+    fn footprint(&self) -> watch::Receiver<Footprint> {
+        watch::channel(Footprint::default()).1
+    }
+
+    /// Opens a page as another one was. That its address cannot be reached now is no failure.
+    async fn open_seeded(&self, _seed: &PageSeed) -> Result<Arc<dyn Page>> {
+        Err(DriverError::Unsupported("Pages of this session cannot be copied.".into()))
+    }
+
     /// What its pages see.
     fn emulation(&self) -> Emulation;
 
@@ -245,6 +270,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Forgets everything the page's origin keeps there.
     async fn clear_storage(&self, area: StorageArea) -> Result<()>;
+
+    /// What a copy of the page begins with.
+    async fn seed(&self) -> Result<PageSeed> {
+        Err(DriverError::Unsupported("This page cannot be copied.".into()))
+    }
 
     /// Answers the open dialog. Never waits for a running script.
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog>;

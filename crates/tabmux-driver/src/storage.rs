@@ -44,4 +44,13 @@ pub struct OriginStorage {
     /// Databases, in the shape that `databases.js` knows.
     #[serde(default, rename = "indexedDB", skip_serializing_if = "Vec::is_empty")]
     pub indexed_db: Vec<Value>,
+    /// What else it keeps and no copy can be made of, by database and store.
+    #[serde(skip)]
+    pub left_out: Vec<String>,
+}
+
+impl OriginStorage {
+    pub fn is_empty(&self) -> bool {
+        self.local_storage.is_empty() && self.indexed_db.is_empty()
+    }
 }

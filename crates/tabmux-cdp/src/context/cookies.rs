@@ -1,11 +1,14 @@
 //! The cookies of a context, in the driver's words.
 
-use tabmux_driver::{Cookie, DriverError, HOUSEKEEPING, Result, SameSite};
+use tabmux_driver::{Cookie, HOUSEKEEPING, Result, SameSite};
 
 use super::CdpContext;
 use crate::CdpError;
 use crate::protocol::network::{self, CookieParam, CookiePartitionKey};
 use crate::protocol::storage::{ClearCookies, GetCookies, SetCookies};
+
+/// How many messages are on their way at once where each cookie needs its own.
+const AT_ONCE: usize = 100;
 
 impl CdpContext {
     pub(super) async fn all_cookies(&self) -> Result<Vec<Cookie>> {
@@ -14,22 +17,29 @@ impl CdpContext {
         Ok(cookies.into_iter().map(told).collect())
     }
 
-    /// All at once, which is much faster; Chromium refuses the whole batch for one bad cookie, so then one by one.
-    pub(super) async fn put_cookies(&self, cookies: &[Cookie]) -> Result<()> {
+    /// All at once, which is much faster; Chromium refuses the whole batch for one bad cookie, so then each by itself. Gives
+    /// those that were refused.
+    pub(super) async fn put_cookies<'a>(&self, cookies: &'a [Cookie]) -> Result<Vec<&'a Cookie>> {
+        if cookies.is_empty() {
+            return Ok(Vec::new());
+        }
         match self.put(cookies).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(Vec::new()),
             Err(CdpError::Refused { .. }) => {}
             Err(other) => return Err(other.into()),
         }
         let mut refused = Vec::new();
-        for cookie in cookies {
-            match self.put(std::slice::from_ref(cookie)).await {
-                Ok(()) => {}
-                Err(CdpError::Refused { .. }) => refused.push(cookie.name.as_str()),
-                Err(other) => return Err(other.into()),
+        for some in cookies.chunks(AT_ONCE) {
+            let putting = some.iter().map(|cookie| async move { (cookie, self.put(std::slice::from_ref(cookie)).await) });
+            for (cookie, put) in futures::future::join_all(putting).await {
+                match put {
+                    Ok(()) => {}
+                    Err(CdpError::Refused { .. }) => refused.push(cookie),
+                    Err(other) => return Err(other.into()),
+                }
             }
         }
-        if refused.is_empty() { Ok(()) } else { Err(DriverError::CookieRefused(refused.join(", "))) }
+        Ok(refused)
     }
 
     async fn put(&self, cookies: &[Cookie]) -> crate::Result<()> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, OriginStorage, Page, Result, StorageArea, StorageState};
+use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, OriginStorage, Page, Result, Source, StorageArea};
 
 use super::CdpContext;
 use crate::CdpError;
@@ -14,25 +14,28 @@ use crate::page::CdpPage;
 use crate::protocol::{Event, fetch};
 
 impl CdpContext {
-    pub(crate) async fn restore(&self, state: &StorageState) -> Result<()> {
-        if !state.cookies.is_empty() {
-            self.put_cookies(&state.cookies).await?;
-        }
-        let origins: Vec<_> = state.origins.iter().filter(|kept| !kept.local_storage.is_empty() || !kept.indexed_db.is_empty()).collect();
-        if origins.is_empty() {
-            return Ok(());
-        }
+    pub(crate) async fn begin_with(&self, source: &dyn Source) -> Result<()> {
+        let cookies = source.cookies().await?;
+        let refused = self.put_cookies(&cookies).await?;
+        let named = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
+        self.world.origins.cookies_arrived(cookies.len() - refused.len(), named);
+        self.world.origins.expect(&source.origins().await?);
+        self.world.origins.fill(source, |kept| self.put_kept(kept)).await;
+        Ok(())
+    }
+
+    async fn put_kept(&self, kept: OriginStorage) -> Result<()> {
         let fresh = self.make_target(self.turn().await).await?;
         // It is gone before anybody may take it for a page of the context.
         self.inner().forget(fresh.id());
         let page = CdpPage::attach(&self.connection, fresh.id(), "about:blank".into(), &self.world).await?;
-        let filled = tokio::time::timeout(HOUSEKEEPING * 4, self.fill(&page, &origins)).await;
+        let filled = self.fill(&page, &[kept]).await;
         page.close().await?;
         fresh.kept();
-        filled.unwrap_or_else(|_| Err(DriverError::StorageRefused("it took too long to write".into())))
+        filled
     }
 
-    async fn fill(&self, page: &Arc<CdpPage>, origins: &[&OriginStorage]) -> Result<()> {
+    async fn fill(&self, page: &Arc<CdpPage>, origins: &[OriginStorage]) -> Result<()> {
         let offline = Offline { page: Arc::clone(page), connection: self.connection.clone() };
         self.connection.listen(page.session(), Arc::new(offline));
         self.connection.call_in(Some(page.session()), &fetch::Enable::default(), HOUSEKEEPING).await?;

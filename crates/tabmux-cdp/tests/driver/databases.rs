@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tabmux_driver::{Browser, ContextSpec, DATABASES, Navigation, OriginStorage, Page, StorageState};
+use tabmux_driver::{Beginning, Browser, ContextSpec, DATABASES, Navigation, OriginStorage, Page, StorageState};
 
 use crate::support;
 
@@ -13,7 +13,7 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn at(browser: &dyn Browser, site: &str, state: Option<StorageState>) -> Arc<dyn Page> {
-    let spec = ContextSpec { state: state.map(Arc::new), ..ContextSpec::default() };
+    let spec = ContextSpec { source: state.map(Beginning::with), ..ContextSpec::default() };
     let context = soon(browser.open_context(&spec)).await.expect("a context opens");
     let page = soon(context.open_page()).await.expect("a page opens");
     soon(page.navigate(Navigation::To(site))).await.expect("the page goes there");

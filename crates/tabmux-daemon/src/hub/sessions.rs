@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
-use tabmux_driver::{Certificates, ContextSpec, Domains, Emulation, Isolation};
+use tabmux_driver::{Beginning, Certificates, ContextSpec, Domains, Emulation, Isolation};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
@@ -25,7 +25,7 @@ impl Hub {
         let flags = of_flags(&profile.defaults)?;
         let endpoint = flags.endpoint.clone().or_else(|| self.settings.attach.endpoint.clone());
         // What it is to begin with needs a world of its own.
-        let apart = flags.state.is_some() || wanted.proxy.is_some();
+        let apart = flags.source.is_some() || wanted.proxy.is_some();
         let usual = || if apart { Isolation::Context } else { default_isolation(endpoint.as_deref()) };
         let isolation = wanted.isolation.unwrap_or_else(usual);
         let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, endpoint, ..flags };
@@ -138,7 +138,7 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     })?;
     let emulation = Emulation { viewport: viewport.transpose()?, ..Emulation::default() };
     let endpoint = defaults.get("cdpEndpoint").and_then(Value::as_str).map(str::to_owned);
-    Ok(ContextSpec { endpoint, emulation, certificates, state: state.map(Arc::new), ..ContextSpec::default() })
+    Ok(ContextSpec { endpoint, emulation, certificates, source: state.map(Beginning::with), ..ContextSpec::default() })
 }
 
 /// A proxy would resolve hosts for the browser, which is what keeps it to the allowed ones; and only one that we start is kept so.
@@ -160,7 +160,7 @@ fn within_policy(spec: &ContextSpec, domains: &Domains) -> Result<(), Fault> {
 /// What a session begins with must not end up in a profile that others use.
 fn own_world(spec: &ContextSpec) -> Result<(), Fault> {
     match spec.isolation {
-        Isolation::Tab | Isolation::Window if spec.state.is_some() => Err(Fault::new(
+        Isolation::Tab | Isolation::Window if spec.source.is_some() => Err(Fault::new(
             Code::Unsupported,
             format!(
                 "A session isolated by {} shares its cookies, so it cannot begin with a storage state.",

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Download, DriverError, Emulation, Handle, Page, PageRecord, Popup, Result,
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle, Page,
+    PageRecord, PageSeed, Popup, Result, Source,
 };
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -195,6 +196,22 @@ impl Context for StubbornContext {
 
     async fn clear_cookies(&self) -> Result<()> {
         self.inner.clear_cookies().await
+    }
+
+    fn source(&self) -> Option<Arc<dyn Source>> {
+        self.inner.source()
+    }
+
+    fn copied(&self) -> watch::Receiver<Copied> {
+        self.inner.copied()
+    }
+
+    fn footprint(&self) -> watch::Receiver<Footprint> {
+        self.inner.footprint()
+    }
+
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+        self.inner.open_seeded(seed).await
     }
 
     fn emulation(&self) -> Emulation {

@@ -1,16 +1,20 @@
 //! What the fake browser keeps for a context or a profile: cookies, and what origins store. Of cookies, sites, paths and ages are kept but not looked at: every page of a context sees all of them.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+
+use serde_json::Value;
 
 use super::locked;
 use super::storage::Storage;
-use crate::{Cookie, DriverError, Result, StorageState};
+use crate::{Cookie, DriverError, OriginStorage, Result};
 
 /// Cookies in the order they were set.
 #[derive(Debug, Default)]
 pub(super) struct CookieJar {
     cookies: Mutex<Vec<Cookie>>,
     pub(super) storage: Storage,
+    databases: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
 impl CookieJar {
@@ -51,12 +55,17 @@ impl CookieJar {
         Ok(())
     }
 
-    pub(super) fn restore(&self, state: &StorageState) -> Result<()> {
-        state.cookies.iter().try_for_each(|cookie| self.take(cookie))?;
-        state.origins.iter().try_for_each(|kept| {
-            let items: Vec<_> = kept.local_storage.iter().map(|item| (item.name.clone(), Some(item.value.clone()))).collect();
-            self.storage.set(&kept.origin, &items)
-        })
+    /// What an origin keeps, databases included, which no fake page can look into.
+    pub(super) fn kept(&self, origin: &str) -> OriginStorage {
+        let local_storage = self.storage.items(origin).unwrap_or_default();
+        let indexed_db = locked(&self.databases).get(origin).cloned().unwrap_or_default();
+        OriginStorage { origin: origin.to_owned(), local_storage, indexed_db, ..OriginStorage::default() }
+    }
+
+    pub(super) fn put_kept(&self, kept: OriginStorage) -> Result<()> {
+        self.storage.put(&kept.origin, &kept.local_storage)?;
+        locked(&self.databases).insert(kept.origin, kept.indexed_db);
+        Ok(())
     }
 
     pub(super) fn clear(&self) {

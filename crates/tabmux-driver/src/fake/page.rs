@@ -21,8 +21,8 @@ use super::visit::{self, Visit};
 use super::{FakeContext, locked, reading};
 use crate::{
     Acted, Action, Area, Article, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat,
-    LogEntry, Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, Reading, Request, Result, Selector, Shot, Sight, Snapshot,
-    StorageArea, StorageItem, Traffic,
+    LogEntry, Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, PageSeed, Reading, Request, Result, Selector, Shot, Sight,
+    Snapshot, StorageArea, StorageItem, Traffic,
 };
 use life::{Life, browser_gone};
 use perform::OpenDialog;
@@ -40,9 +40,9 @@ const EVENT_QUEUE: usize = 64;
 #[derive(Debug)]
 pub(super) struct FakePage {
     handle: Handle,
-    context: Weak<FakeContext>,
+    pub(super) context: Weak<FakeContext>,
     cookies: Arc<CookieJar>,
-    session_storage: Storage,
+    pub(super) session_storage: Storage,
     /// Also says, without another value, that the document changed.
     life: watch::Sender<Life>,
     state: Mutex<State>,
@@ -167,6 +167,7 @@ impl Page for FakePage {
                 () = tokio::time::sleep(visit.delay) => {}
             }
         }
+        self.filled(&visit.url).await;
         let mut state = locked(&self.state);
         if self.is_closed() {
             return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
@@ -258,6 +259,11 @@ impl Page for FakePage {
     async fn clear_storage(&self, area: StorageArea) -> Result<()> {
         self.document()?;
         self.kept(area).clear(&self.url())
+    }
+
+    async fn seed(&self) -> Result<PageSeed> {
+        self.document()?;
+        Ok(PageSeed { url: self.url(), session_storage: self.session_storage.all() })
     }
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use url::Url;
 
 use super::locked;
-use crate::{DriverError, Result, StorageItem};
+use crate::{DriverError, Result, SessionStorage, StorageItem};
 
 #[derive(Debug, Default)]
 pub(super) struct Storage(Mutex<BTreeMap<String, BTreeMap<String, String>>>);
@@ -36,6 +36,23 @@ impl Storage {
         }
         all.insert(origin, kept);
         Ok(())
+    }
+
+    /// All of it, by origin.
+    pub(super) fn all(&self) -> Vec<SessionStorage> {
+        let all = locked(&self.0);
+        let items = |kept: &BTreeMap<String, String>| {
+            kept.iter().map(|(name, value)| StorageItem { name: name.clone(), value: value.clone() }).collect()
+        };
+        all.iter()
+            .filter(|(_, kept)| !kept.is_empty())
+            .map(|(origin, kept)| SessionStorage { origin: origin.clone(), items: items(kept) })
+            .collect()
+    }
+
+    pub(super) fn put(&self, origin: &str, items: &[StorageItem]) -> Result<()> {
+        let items: Vec<_> = items.iter().map(|item| (item.name.clone(), Some(item.value.clone()))).collect();
+        self.set(origin, &items)
     }
 
     pub(super) fn clear(&self, address: &str) -> Result<()> {

@@ -1,10 +1,9 @@
 //! What becomes of sessions when the browser ends, and of the pages that pages open.
 
 use serde_json::json;
-use std::sync::Arc;
 use tabmux_core::{Code, Identity, Link};
 
-use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation, StorageState};
+use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation};
 
 use crate::hub::Profile;
 use crate::settings::BrowserChoice;
@@ -141,18 +140,19 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
         headless: Some(false),
         certificates: Certificates::Ignored,
         emulation: Emulation { viewport: Some((640, 400)), ..Emulation::default() },
-        state: Some(Arc::new(StorageState::default())),
         ..ContextSpec::default()
     };
     house.agent("b").ok("start_browser", json!({})).await;
-    assert_eq!(browser.specs(), [spec.clone(), ContextSpec::default()]);
+    let mut specs = browser.specs();
+    assert!(specs[0].source.take().is_some(), "it begins with the storage state");
+    assert_eq!(specs, [spec.clone(), ContextSpec::default()]);
     browser.adopts(&[Mood::Fail]);
     let next = house.killed_and_started_beside(&browser).await;
     let back = next.agent("a");
     assert_eq!(back.code("evaluate", json!({"sessionId": "x", "script": "1"})).await, Code::BrowserCrashed);
     back.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
     // Cookies and storage are never written down, so a session that starts afresh after that begins without them.
-    assert_eq!(browser.specs()[2..], [ContextSpec { state: None, ..spec }]);
+    assert_eq!(browser.specs()[2..], [spec]);
 }
 
 /// Its cookies would be those of everybody who shares the profile.

@@ -77,7 +77,7 @@ impl FakePage {
         }
     }
 
-    pub(super) async fn closed(&self) {
+    pub(in crate::fake) async fn closed(&self) {
         let mut life = self.life.subscribe();
         // An error means that the sender is gone, and with it the page.
         let _ = life.wait_for(|now| matches!(now, Life::Closed | Life::Lost)).await;

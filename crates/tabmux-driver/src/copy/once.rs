@@ -1,0 +1,98 @@
+//! One reading for many copies: whoever comes later, or at the same time, gets what the first one read.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use super::Source;
+use crate::{Cookie, OriginStorage, Result};
+
+/// Reads another source once. What failed is tried again by who asks next.
+pub struct ReadOnce {
+    source: Arc<dyn Source>,
+    cookies: OnceCell<Vec<Cookie>>,
+    origins: OnceCell<Vec<String>>,
+    kept: Mutex<HashMap<String, Arc<OnceCell<OriginStorage>>>>,
+}
+
+impl ReadOnce {
+    pub fn of(source: Arc<dyn Source>) -> Self {
+        Self { source, cookies: OnceCell::new(), origins: OnceCell::new(), kept: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Source for ReadOnce {
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        self.cookies.get_or_try_init(|| self.source.cookies()).await.cloned()
+    }
+
+    async fn origins(&self) -> Result<Vec<String>> {
+        self.origins.get_or_try_init(|| self.source.origins()).await.cloned()
+    }
+
+    async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        let cell = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(kept.entry(origin.to_owned()).or_default())
+        };
+        cell.get_or_try_init(|| self.source.kept(origin)).await.cloned()
+    }
+}
+
+impl fmt::Debug for ReadOnce {
+    /// Its values are secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadOnce").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::DriverError;
+
+    /// Counts how often it is read, and fails at first.
+    #[derive(Debug, Default)]
+    struct Counted(AtomicUsize);
+
+    #[async_trait]
+    impl Source for Counted {
+        async fn cookies(&self) -> Result<Vec<Cookie>> {
+            tokio::task::yield_now().await;
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(DriverError::PageGone),
+                _ => Ok(vec![Cookie { name: "a".into(), ..Cookie::default() }]),
+            }
+        }
+
+        async fn origins(&self) -> Result<Vec<String>> {
+            Ok(Vec::new())
+        }
+
+        async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+            tokio::task::yield_now().await;
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(OriginStorage { origin: origin.into(), ..OriginStorage::default() })
+        }
+    }
+
+    /// S3.3
+    #[tokio::test]
+    async fn many_who_read_at_once_share_one_reading() {
+        let counted = Arc::new(Counted::default());
+        let once = ReadOnce::of(Arc::clone(&counted) as Arc<dyn Source>);
+        assert_eq!(once.cookies().await, Err(DriverError::PageGone));
+        let (one, two, three) = tokio::join!(once.cookies(), once.cookies(), once.cookies());
+        assert!(one.is_ok() && one == two && two == three);
+        assert_eq!(counted.0.load(Ordering::SeqCst), 2, "what failed was read again, and then once");
+        let (here, there, again) = tokio::join!(once.kept("https://a.test"), once.kept("https://b.test"), once.kept("https://a.test"));
+        assert!(here == again && here != there);
+        assert_eq!(counted.0.load(Ordering::SeqCst), 4);
+    }
+}
