@@ -19,7 +19,7 @@ pub(crate) enum Name {
     Stopped,
     /// 200 clients arrive at the instant of the empty-exit
     EmptyExit,
-    /// kill -9 with 50 clients attached, 20 rounds
+    /// kill -9 with 50 clients attached, 20 rounds; then 20 times at every step of opening, binding and ending a session
     Kills,
     /// docs/kills.md in full: every combination of kills with every state of the page
     KillTable,
@@ -27,7 +27,7 @@ pub(crate) enum Name {
     RandomKills,
     /// Everything of a browser is gone within a second of its end
     Ends,
-    /// A million random steps of the registry
+    /// A million random steps of the registry, 10,000 random histories of the daemon, 200 of them with Chromium
     Histories,
 }
 
@@ -65,12 +65,26 @@ fn plan(name: Name) -> Plan {
     }
 }
 
+/// The places where a daemon can be told to die are only in builds that check themselves.
+const POINTS: Plan = ("tabmux", &["--test", "deaths"], "wherever_the_daemon_dies", &[("TABMUX_SOAK_POINTS", "20")]);
+
+const DAEMON_HISTORIES: Plan =
+    ("tabmux", &["--test", "histories"], "", &[("TABMUX_SOAK_HISTORIES", "10000"), ("TABMUX_SOAK_REAL_HISTORIES", "200")]);
+
 pub(crate) fn run(name: Name) -> Result<()> {
-    let (package, target, test, numbers) = plan(name);
+    repeat(name, plan(name), "soak")?;
+    match name {
+        Name::Kills => repeat(name, POINTS, "dev"),
+        Name::Histories => repeat(name, DAEMON_HISTORIES, "soak"),
+        _ => Ok(()),
+    }
+}
+
+fn repeat(name: Name, (package, target, test, numbers): Plan, profile: &str) -> Result<()> {
     let began = Instant::now();
     // Not nextest: its deadline is for the sample.
     let mut command = Command::new("cargo");
-    command.args(["test", "--profile", "soak", "--package", package]).args(target).args(["--", "--nocapture", test]);
+    command.args(["test", "--profile", profile, "--package", package]).args(target).args(["--", "--nocapture", test]);
     command.envs(numbers.iter().copied()).current_dir(workspace::root());
     println!("soak {name:?}: {numbers:?}");
     let status = command.status()?;

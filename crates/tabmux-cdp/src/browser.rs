@@ -8,7 +8,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result,
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result, failpoint,
 };
 
 use crate::CdpError;
@@ -121,7 +121,9 @@ impl CdpBrowser {
                 None => Ok(()),
             }
         };
-        if let Err(error) = furnished.await {
+        let furnished = furnished.await;
+        failpoint("context-furnished");
+        if let Err(error) = furnished {
             context.close().await?;
             return Err(error);
         }
@@ -296,6 +298,10 @@ impl Browser for CdpBrowser {
         Ok(known.len())
     }
 
+    async fn contexts(&self) -> Result<usize> {
+        Ok(self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids.len())
+    }
+
     async fn gone(&self) -> String {
         self.connection.closed().await
     }
@@ -327,6 +333,7 @@ impl Browser for CdpBrowser {
                     ..target::CreateBrowserContext::default()
                 };
                 let made = self.connection.call_in(None, &create, HOUSEKEEPING).await?;
+                failpoint("context-created");
                 self.furnished(self.remember(&made.browser_context_id, Unit::Context, spec), spec).await
             }
             Isolation::Tab | Isolation::Window if spec.proxy.is_some() => {

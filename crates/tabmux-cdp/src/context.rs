@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use tabmux_driver::{
     Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, Popup, Result,
-    Windowed,
+    Windowed, failpoint,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -146,7 +146,9 @@ impl CdpContext {
 
     /// A page that was made for this context becomes one of its pages.
     pub(crate) async fn take_in(&self, fresh: Fresh) -> Result<Arc<CdpPage>> {
+        failpoint("page-created");
         let page = CdpPage::attach(&self.connection, fresh.id(), "about:blank".into(), &self.world).await?;
+        failpoint("page-attached");
         self.keep(fresh.id(), &page)?;
         fresh.kept();
         Ok(page)

@@ -7,6 +7,7 @@ mod vacant;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tabmux_cdp::attach::Consent;
 use tabmux_cdp::find::Binary;
@@ -21,6 +22,9 @@ use crate::settings::{Attach, BrowserChoice, Settings};
 use attached::Attached;
 use chromium::Starter;
 pub(crate) use vacant::Vacant;
+
+/// How long `status` waits for a browser.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
@@ -166,9 +170,15 @@ impl Browsers {
         }
     }
 
-    /// Those that run now, for `status`.
-    pub(crate) fn running(&self) -> Vec<BrowserInfo> {
-        self.list().iter().map(|running| running.browser.info()).chain(self.attached.running()).collect()
+    /// Those that run now, with what they say of themselves; nobody waits long for one that is busy.
+    pub(crate) async fn described(&self) -> Vec<BrowserInfo> {
+        let started: Vec<Arc<dyn Browser>> = self.list().iter().map(|running| Arc::clone(&running.browser)).collect();
+        let asked = started.iter().map(|browser| async {
+            let contexts = tokio::time::timeout(PATIENCE, browser.contexts()).await;
+            BrowserInfo { contexts: contexts.ok().and_then(Result::ok), ..browser.info() }
+        });
+        let described = futures::future::join_all(asked).await;
+        described.into_iter().chain(self.attached.running()).collect()
     }
 
     /// Ends every browser for good.

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis, Registry, Rules, SessionId};
+use tabmux_driver::failpoint;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -160,6 +161,7 @@ impl Hub {
                 }
                 Effect::Close { session, why } => {
                     tracing::info!(%session, ?why, "session ends");
+                    failpoint("close-deciding");
                     if let Some(handle) = state.sessions.get(&session) {
                         handle.stop.cancel();
                     }
@@ -172,6 +174,16 @@ impl Hub {
             self.untidy.notify_one();
         }
         safe
+    }
+
+    /// Waits until every decision made so far is written down.
+    pub(crate) async fn on_record(&self) {
+        let safe = {
+            // What was decided is queued before the lock is let go of.
+            let _state = self.lock();
+            self.store.all_so_far()
+        };
+        self.settled(safe).await;
     }
 
     /// Waits for a write in the background.

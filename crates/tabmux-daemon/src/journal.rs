@@ -101,6 +101,13 @@ impl Journal {
         self.queue_record(rec, Durability::Written, None)
     }
 
+    /// Comes when all that was queued so far has been written, or has failed to be.
+    pub fn caught_up(&self) -> impl Future<Output = Result<(), Fault>> + Send + use<> {
+        let (done, outcome) = oneshot::channel();
+        let queued = self.send(Order::Pass { done });
+        self.answer(queued, outcome)
+    }
+
     /// Makes `state` the snapshot of everything appended so far, and starts the journal anew behind it.
     pub fn compact(&self, state: &Value) -> impl Future<Output = Result<(), Fault>> + Send + use<> {
         let (done, outcome) = oneshot::channel();

@@ -139,6 +139,11 @@ impl Store {
         Safe::when(async move { join_all(queued).await.into_iter().collect() })
     }
 
+    /// Everything that was kept so far.
+    pub(crate) fn all_so_far(&self) -> Safe {
+        Safe::when(self.journal.caught_up())
+    }
+
     fn append(&self, record: &Record, durability: Durability) -> impl Future<Output = Result<(), Fault>> + Send + use<> {
         let value = self.without_secrets(serde_json::to_value(record).unwrap_or(Value::Null));
         self.bytes.fetch_add(record.size(), Ordering::Relaxed);

@@ -172,6 +172,10 @@ impl Browser for FakeBrowser {
         Ok(known.len())
     }
 
+    async fn contexts(&self) -> Result<usize> {
+        Ok(locked(&self.contexts).len())
+    }
+
     async fn gone(&self) -> String {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as the browser.

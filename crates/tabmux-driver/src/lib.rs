@@ -9,6 +9,7 @@ mod domains;
 mod download;
 mod emulation;
 mod error;
+mod failpoint;
 pub mod fake;
 mod keys;
 mod log;
@@ -37,6 +38,7 @@ pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
 pub use error::DriverError;
+pub use failpoint::failpoint;
 pub use keys::{Chord, Key};
 pub use log::PageLog;
 pub use reading::{Article, Reading};
@@ -123,6 +125,9 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// Closes every context but these: what a former daemon was making when it died. Says how many of these it has; those that
     /// are only some pages of a profile are not counted.
     async fn keep_only(&self, contexts: &[Handle]) -> Result<usize>;
+
+    /// How many isolated contexts are in it, whoever made them.
+    async fn contexts(&self) -> Result<usize>;
 
     /// Comes when the browser is gone, with the reason.
     async fn gone(&self) -> String;
@@ -365,6 +370,9 @@ pub struct BrowserInfo {
     pub pid: Option<u32>,
     pub keeper_pid: Option<u32>,
     pub endpoint: Option<String>,
+    /// How many isolated contexts are in it, where it said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<usize>,
     /// What has to happen before it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,

@@ -36,6 +36,10 @@ impl Browser for InWindows {
         self.0.keep_only(contexts).await
     }
 
+    async fn contexts(&self) -> Result<usize> {
+        self.0.contexts().await
+    }
+
     async fn gone(&self) -> String {
         self.0.gone().await
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
-use tabmux_driver::{Beginning, Certificates, ContextSpec, Domains, Emulation, Isolation};
+use tabmux_driver::{Beginning, Certificates, ContextSpec, Domains, Emulation, Isolation, failpoint};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
@@ -50,8 +50,10 @@ impl Hub {
     pub(crate) fn reserve(self: &Arc<Self>, caller: &CallerOf, open: &OpenSession) -> Result<Opened, Fault> {
         let mut state = self.lock();
         let opened = self.reserve_locked(&mut state, caller, open);
+        failpoint("open-reserving");
         let safe = self.carry_out(&mut state);
         drop(state);
+        failpoint("open-reserved");
         self.watch_over(safe);
         opened
     }
@@ -80,6 +82,7 @@ impl Hub {
     /// The session's task has ended and nothing of it is left in a browser.
     pub(crate) fn session_gone(self: &Arc<Self>, id: SessionId) {
         self.decide_now(|registry, now| registry.closed(id, now));
+        failpoint("close-writing");
         let handle = {
             let mut state = self.lock();
             state.spent.remove(&id);

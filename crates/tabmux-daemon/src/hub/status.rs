@@ -24,7 +24,8 @@ struct Row {
 
 impl Hub {
     /// The contract's `status --json`, without what only the doors know.
-    pub(crate) fn status(&self) -> Map<String, Value> {
+    pub(crate) async fn status(&self) -> Map<String, Value> {
+        let browsers = self.browsers.described().await;
         let counts = self.look(tabmux_core::Registry::counts);
         let counters = &self.counters;
         let status = json!({
@@ -36,7 +37,7 @@ impl Hub {
             "supervised": self.settings.supervised,
             "attach": self.settings.attach.endpoint,
             "extension": {"connected": false},
-            "browsers": self.browsers.running(),
+            "browsers": browsers,
             "sessions": {"active": counts.sessions - counts.orphaned, "orphaned": counts.orphaned, "clones": counts.clones},
             "clients": counts.clients,
             "calls": {"running": counts.running, "queued": counts.waiting, "total": counters.calls.load(Ordering::Relaxed)},

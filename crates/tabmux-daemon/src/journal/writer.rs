@@ -19,9 +19,22 @@ pub(super) type Done = oneshot::Sender<Result<(), Fault>>;
 
 #[derive(Debug)]
 pub(super) enum Order {
-    Append { rec: String, durability: Durability, done: Option<Done> },
-    Compact { state: String, done: Done },
-    Close { done: Done },
+    Append {
+        rec: String,
+        durability: Durability,
+        done: Option<Done>,
+    },
+    /// Nothing but the word that its turn has come.
+    Pass {
+        done: Done,
+    },
+    Compact {
+        state: String,
+        done: Done,
+    },
+    Close {
+        done: Done,
+    },
 }
 
 /// What callers read without asking the thread.
@@ -94,6 +107,10 @@ impl<D: Disk> Writer<D> {
                     (outcome, Some(done)) => tell(done, outcome),
                     (Ok(()), None) => {}
                 }
+                Next::GoOn
+            }
+            Order::Pass { done } => {
+                tell(done, Ok(()));
                 Next::GoOn
             }
             Order::Compact { state, done } => {

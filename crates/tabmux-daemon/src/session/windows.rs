@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tabmux_core::{Code, Fault, Placement, Scoping, Spot, TabId};
-use tabmux_driver::{Context, DriverError, Handle, Isolation, Page, Place, Windowed};
+use tabmux_driver::{Context, DriverError, Handle, Isolation, Page, Place, Windowed, failpoint};
 
 use super::world::World;
 
@@ -14,7 +14,9 @@ impl World {
     pub(super) async fn open_tab(self: &Arc<Self>) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let context = self.open().await?;
         let Some(windowed) = context.windows() else {
+            failpoint("tab-begins");
             let page = context.open_page().await?;
+            failpoint("tab-has-page");
             return Ok((self.add_tab(&page).await?, page));
         };
         let (page, spot) = self.open_at_home(windowed).await?;
@@ -26,6 +28,7 @@ impl World {
     async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>) -> Result<TabId, Fault> {
         match self.hub.decide_now(|registry, _| registry.add_tab(self.id, page.handle().0.as_str().into(), page.url())) {
             Ok(tab) => {
+                failpoint("tab-writing");
                 self.add_page(tab, page);
                 Ok(tab)
             }

@@ -81,7 +81,7 @@ impl Door {
         let caller = CallerOf::of(client);
         match ask {
             Ask::Call { tool, args } => self.call(hub::Ask { caller, tool, args, cancel: gone }).await,
-            Ask::Status => Ok(self.status(client)),
+            Ask::Status => Ok(self.status(client).await),
             Ask::Sessions { all } => self.hub.sessions(client, all).await,
             Ask::Rename { session, name } => {
                 let (renamed, safe) = self.hub.decide(|registry, now| registry.rename(caller.as_caller(), &session, &name, now));
@@ -140,8 +140,8 @@ impl Door {
         Ok(json!({"content": content, "result": answer.result, "structured": reply.structured}))
     }
 
-    fn status(&self, client: ClientId) -> Value {
-        let mut status = self.hub.status();
+    async fn status(&self, client: ClientId) -> Value {
+        let mut status = self.hub.status().await;
         status.insert("tokens".into(), self.hub.tokens_seen_by(client));
         let listen = self.listen.get().map(|addr| json!({"addr": addr.ip().to_string(), "port": addr.port()}));
         status.insert("listen".into(), listen.unwrap_or(Value::Null));

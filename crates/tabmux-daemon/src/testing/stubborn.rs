@@ -148,6 +148,10 @@ impl Browser for Stubborn {
         self.fake.keep_only(contexts).await
     }
 
+    async fn contexts(&self) -> Result<usize> {
+        self.fake.contexts().await
+    }
+
     async fn gone(&self) -> String {
         if let Some(why) = self.fake.gone().now_or_never() {
             return why;

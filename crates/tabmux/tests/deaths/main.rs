@@ -3,6 +3,7 @@
 
 mod beside;
 mod handover;
+mod points;
 mod random;
 mod site;
 #[path = "../support/mod.rs"]

@@ -129,17 +129,18 @@ async fn status_counts_what_is_here() {
     let busy = agent.begin("evaluate", json!({"script": "hang()"})).await;
     let waits = agent.begin("evaluate", json!({"script": "1"})).await;
     crate::testing::eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
-    let status = house.hub.status();
+    let status = house.hub.status().await;
     assert_eq!(status["running"], true);
     assert_eq!(status["sessions"], json!({"active": 1, "orphaned": 0, "clones": 0}));
     assert_eq!(status["calls"], json!({"running": 1, "queued": 1, "total": 4}));
     assert_eq!(status["counters"], json!({"faults": 1, "panics": 0, "journal_faults": 0}));
     assert_eq!((&status["clients"], &status["browsers"][0]["kind"]), (&json!(1), &json!("fake")));
+    assert_eq!(status["browsers"][0]["contexts"], 1);
     assert!(status["memory_kb"].as_u64().unwrap() > 1000);
     assert_eq!(status["pid"], std::process::id());
     busy.abort();
     waits.await.unwrap().unwrap();
     agent.lost();
-    let status = house.hub.status();
+    let status = house.hub.status().await;
     assert_eq!((&status["sessions"]["active"], &status["sessions"]["orphaned"]), (&json!(0), &json!(1)));
 }

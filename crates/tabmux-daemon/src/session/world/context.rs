@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, TabId};
-use tabmux_driver::{Browser, Context, DriverError, HOUSEKEEPING, Handle, PageRecord};
+use tabmux_driver::{Browser, Context, DriverError, HOUSEKEEPING, Handle, PageRecord, failpoint};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{World, closed, locked};
@@ -102,13 +102,19 @@ impl World {
     async fn open_new(self: &Arc<Self>) -> Result<InBrowser, Fault> {
         let (announced, safe) = self.hub.decide(|registry, _| registry.opening(self.id));
         announced?;
+        failpoint("open-announcing");
         safe.written().await?;
+        failpoint("open-announced");
         let spec = self.spec();
         spec.downloads.as_deref().map_or(Ok(()), downloads::make)?;
+        failpoint("open-has-directory");
         let browser = self.hub.browsers.get(&spec).await?;
+        failpoint("open-has-browser");
         let vacant = self.hub.browsers.vacancy(&browser);
         let context = browser.open_context(&spec).await?;
+        failpoint("open-has-context");
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
+        failpoint("open-writing");
         let written = match opened {
             Ok(()) => safe.written().await,
             Err(closed_meanwhile) => Err(closed_meanwhile),
@@ -120,6 +126,7 @@ impl World {
             return Err(fault);
         }
         vacant.taken();
+        failpoint("open-written");
         Ok((browser, context))
     }
 
@@ -150,16 +157,24 @@ impl World {
     /// Closes the context; also one that a former daemon made and this one never opened. One that does not close is
     /// tried again, ever less often: until it is gone the session stays on record, so that the next daemon knows of it.
     pub(in crate::session) async fn close(self: &Arc<Self>) {
+        failpoint("close-begins");
+        // First that it ends, then its end: whoever finds the one must not miss the other.
+        if tokio::time::timeout(HOUSEKEEPING, self.hub.on_record()).await.is_err() {
+            tracing::warn!(session = %self.id, "the disk is late; the session is closed before that is written down");
+        }
+        failpoint("close-written");
         let mut pause = FIRST_PAUSE;
         while let Err(why) = self.close_once().await {
             tracing::warn!(session = %self.id, why, "the context did not close and is tried again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+        failpoint("close-context-gone");
         locked(&self.pages).clear();
         if let Some(directory) = self.spec().downloads {
             downloads::remove(directory).await;
         }
+        failpoint("close-directory-gone");
     }
 
     async fn close_once(&self) -> Result<(), String> {

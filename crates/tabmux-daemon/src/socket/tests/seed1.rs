@@ -33,7 +33,7 @@ async fn register_reserves_a_random_id_and_makes_nothing_yet() {
         let hex = id.strip_prefix("sess_").unwrap();
         assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
         ids.insert(id);
-        let made = street.house.hub.browsers.running().len();
+        let made = street.house.hub.browsers.described().await.len();
         assert_eq!(made, 0, "no browser is started for a reservation");
     }
     assert_eq!(ids.len(), 20);
