@@ -109,6 +109,8 @@ pub struct Session {
     pub kind: Kind,
     pub owner: Identity,
     pub seat: Seat,
+    /// What it began with, as its owner may read it: `profile:work`, `session:web` (S3.35). Never a secret.
+    pub source: Option<String>,
     pub phase: Phase,
     /// How its pages are kept apart, in the driver's word.
     pub isolation: String,

@@ -5,6 +5,7 @@
 
 mod calls;
 mod desk;
+mod fork;
 mod housekeeping;
 mod reply;
 mod sessions;
@@ -28,10 +29,12 @@ use crate::clock::Clock;
 use crate::journal::JournalError;
 use crate::session::SessionHandle;
 use crate::settings::Settings;
+use crate::sources::Sources;
 use crate::store::{Remembered, Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
+pub(crate) use fork::{ForkOf, New};
 pub(crate) use sessions::isolation_of;
 
 /// See the module's first lines.
@@ -41,6 +44,7 @@ pub(crate) struct Hub {
     pub(crate) clock: Clock,
     pub(crate) browsers: Browsers,
     pub(crate) store: Store,
+    pub(crate) sources: Sources,
     state: Mutex<State>,
     /// The daemon is ending: no new calls.
     pub(crate) stopping: CancellationToken,
@@ -105,6 +109,7 @@ impl Hub {
             clock,
             browsers,
             store,
+            sources: Sources::default(),
             state: Mutex::new(State {
                 registry,
                 sessions: HashMap::new(),

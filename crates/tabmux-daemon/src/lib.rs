@@ -7,12 +7,14 @@ pub mod http;
 mod hub;
 pub mod journal;
 mod lifecycle;
+pub mod profiles;
 mod record;
 pub mod rundir;
 pub mod secrets;
 mod session;
 pub mod settings;
 mod socket;
+pub mod sources;
 pub mod storage_state;
 mod store;
 #[cfg(test)]

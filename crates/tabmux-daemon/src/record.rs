@@ -54,6 +54,8 @@ pub(crate) struct SessionRecord {
     kind: String,
     owner: String,
     clone: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     phase: String,
     isolation: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -131,6 +133,7 @@ impl From<&Session> for SessionRecord {
             kind: session.kind.name().to_owned(),
             owner: session.owner.to_string(),
             clone: session.seat == Seat::Clone,
+            source: session.source.clone(),
             phase: session.phase.name().to_owned(),
             isolation: session.isolation.clone(),
             settings: session.settings.clone(),
@@ -165,6 +168,7 @@ impl SessionRecord {
             kind: Kind::from_name(&self.kind)?,
             owner: self.owner.parse::<Identity>().ok()?,
             seat: if self.clone { Seat::Clone } else { Seat::Plain },
+            source: self.source,
             phase: Phase::from_name(&self.phase)?,
             isolation: self.isolation,
             settings: self.settings,
@@ -233,6 +237,7 @@ mod tests {
             kind: Kind::Ios,
             owner: Identity::Token("ci".into()),
             seat: Seat::Clone,
+            source: Some("profile:work".into()),
             phase: Phase::Closing,
             isolation: "window".into(),
             settings: "{\"headless\":true}".into(),

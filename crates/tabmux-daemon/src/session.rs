@@ -3,6 +3,7 @@
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
 mod changes;
+mod copying;
 mod downloads;
 mod lasting;
 mod pages;
@@ -13,12 +14,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
-use tabmux_driver::ContextSpec;
+use tabmux_driver::{ContextSpec, Source};
 use tabmux_tools::{Arguments, Common, Effect, Group, PageTool, Reply, Tool};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
+use crate::sources::Whence;
+pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
 use world::World;
@@ -75,6 +78,16 @@ pub(crate) struct Work {
     pub(crate) url: Option<String>,
 }
 
+/// How a session's world is made.
+#[derive(Debug, Default)]
+pub(crate) struct Making {
+    pub(crate) spec: ContextSpec,
+    /// What it begins with.
+    pub(crate) whence: Option<Whence>,
+    /// Or the session it is a whole copy of.
+    pub(crate) fork: Option<Arc<Fork>>,
+}
+
 /// How the hub reaches a session's task.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle {
@@ -115,9 +128,9 @@ impl Mailbox {
 }
 
 impl SessionHandle {
-    pub(crate) fn start(hub: Arc<Hub>, id: SessionId, spec: ContextSpec) -> Self {
+    pub(crate) fn start(hub: Arc<Hub>, id: SessionId, making: Making) -> Self {
         let stop = CancellationToken::new();
-        let world = Arc::new(World::new(hub, id, spec, stop.clone()));
+        let world = Arc::new(World::new(hub, id, making, stop.clone()));
         let handle = Self { mailbox: Arc::default(), world, stop, done: CancellationToken::new() };
         let task = handle.clone();
         tokio::spawn(async move {
@@ -164,6 +177,16 @@ impl SessionHandle {
     pub(crate) async fn memory_kb(&self) -> Option<u64> {
         let context = self.world.context.try_lock().ok()?.clone();
         context?.memory_kb().await
+    }
+
+    /// Its context as something that others can begin with.
+    pub(crate) async fn source(&self) -> Result<Arc<dyn Source>, Fault> {
+        self.world.source().await
+    }
+
+    /// How its context is made.
+    pub(crate) fn spec(&self) -> ContextSpec {
+        self.world.spec()
     }
 
     /// How many calls wait here, and how many news.

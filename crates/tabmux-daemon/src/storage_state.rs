@@ -1,5 +1,6 @@
-//! Playwright's storage state: read and checked by the client that names the file, since daemon and client share no
-//! directory, and checked again here, where it comes over the wire. Databases are checked where they are loaded, by the browser.
+//! Playwright's storage state, read and written. A file is read and checked by the client that names it, since daemon and client
+//! share no directory, and checked again here, where it comes over the wire. Databases are checked where they are loaded, by the
+//! browser.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,8 +34,23 @@ pub fn checked(text: &str) -> Result<Value, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("it has {} bytes, and at most {MAX_BYTES} are taken", text.len()));
     }
+    read(text).map(|state| json!(state))
+}
+
+/// What a text says, or what is wrong with it.
+pub(crate) fn read(text: &str) -> Result<StorageState, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
-    parse(&value).map(|state| json!(state))
+    parse(&value)
+}
+
+/// As Playwright writes it: a cookie that ends with its session says so.
+pub(crate) fn written(state: &StorageState) -> String {
+    let mut value = json!(state);
+    let cookies = value["cookies"].as_array_mut();
+    for cookie in cookies.into_iter().flatten().filter_map(Value::as_object_mut) {
+        cookie.entry("expires").or_insert_with(|| (-1).into());
+    }
+    value.to_string()
 }
 
 pub(crate) fn parse(value: &Value) -> Result<StorageState, String> {
@@ -98,6 +114,23 @@ mod tests {
             }]
         );
         assert_eq!(checked("{}"), Ok(json!({"cookies": [], "origins": []})));
+    }
+
+    /// The keys are those of `context.storageState()`, and nothing is lost on the way back.
+    #[test]
+    fn what_is_written_is_playwrights_and_reads_back() {
+        let file = json!({
+            "cookies": [
+                {"name": "sid", "value": "1", "domain": ".a.test", "path": "/x", "expires": -1, "httpOnly": true, "secure": true, "sameSite": "None"},
+                {"name": "p", "value": "2", "domain": "b.test", "path": "/", "expires": 1_800_000_000.5, "httpOnly": false, "secure": false,
+                 "sameSite": "Lax", "partitionKey": "https://top.test"},
+            ],
+            "origins": [{"origin": "https://a.test", "localStorage": [{"name": "k", "value": "v"}], "indexedDB": [{"name": "db"}]}],
+        });
+        let state = read(&file.to_string()).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&written(&state)).unwrap(), file);
+        assert_eq!(read(&written(&state)).unwrap(), state);
+        assert_eq!(serde_json::from_str::<Value>(&written(&StorageState::default())).unwrap(), json!({"cookies": [], "origins": []}));
     }
 
     #[test]

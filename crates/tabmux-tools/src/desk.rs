@@ -69,6 +69,9 @@ pub struct SessionView {
     #[serde(rename = "type")]
     pub kind: String,
     pub isolation: String,
+    /// What it began with: `profile:work`, `session:web`, `file` (S3.35).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// `active` or `orphaned`.
     pub state: String,
     pub created_at: String,

@@ -73,6 +73,7 @@ impl TestDesk {
             uuid: format!("00000000-0000-4000-8000-{number:012}"),
             kind: "browser".into(),
             isolation: "context".into(),
+            from: None,
             state: "active".into(),
             created_at: "2026-11-15T12:00:00Z".into(),
             age_s: 61,
@@ -99,6 +100,7 @@ impl Desk for TestDesk {
         let mut session = Self::session(&open.name.clone().unwrap_or_else(|| format!("browser-{number}")), number);
         session.warning.clone_from(&self.warning);
         session.url.clone_from(&open.url);
+        session.from.clone_from(&open.from);
         session.tab_id = open.url.as_ref().map(|_| "t1".to_owned());
         session.tabs = usize::from(open.url.is_some());
         state.sessions.push(session.clone());

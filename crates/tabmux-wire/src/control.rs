@@ -35,6 +35,23 @@ pub enum Ask {
     Kill {
         session: String,
     },
+    /// Copies of a live session with its pages, all from one reading; none is the current one. They are the caller's.
+    Fork {
+        #[serde(default)]
+        session: Option<String>,
+        count: u32,
+        /// What their names begin with.
+        #[serde(default)]
+        prefix: Option<String>,
+    },
+    /// Writes what a session holds into a profile: one that must not be there yet, or whichever.
+    ProfileSave {
+        name: String,
+        #[serde(default)]
+        session: Option<String>,
+        #[serde(default)]
+        new: bool,
+    },
     /// Drain, say goodbye, end. Answered before the daemon exits.
     Stop,
     /// Drain and end, but leave sessions and browsers to the newer daemon that asks. Answered before the daemon exits.
@@ -57,6 +74,8 @@ impl Ask {
             Self::Sessions { .. } => &["id", "do", "all"],
             Self::Rename { .. } => &["id", "do", "session", "name"],
             Self::Kill { .. } => &["id", "do", "session"],
+            Self::Fork { .. } => &["id", "do", "session", "count", "prefix"],
+            Self::ProfileSave { .. } => &["id", "do", "name", "session", "new"],
             Self::TokenNew { .. } | Self::TokenRevoke { .. } => &["id", "do", "name"],
         }
     }

@@ -83,11 +83,8 @@ pub(crate) enum Command {
         /// The new name
         name: String,
     },
-    /// Copy a session with its cookies (not built yet)
-    Fork {
-        #[arg(short, value_name = "NAME")]
-        target: Option<String>,
-    },
+    /// Copy a session with its logins and pages; prints the copies' names
+    Fork(Fork),
     /// Open the live view of a session (not built yet)
     #[command(visible_alias = "attach-session")]
     Attach {
@@ -117,6 +114,9 @@ pub(crate) enum Command {
     /// Identities for HTTP clients
     #[command(subcommand)]
     Token(Token),
+    /// Logins that tabmux keeps, for sessions to begin with: `tabmux new --from NAME`
+    #[command(subcommand)]
+    Profile(Profile),
     /// Print completions for a shell
     Completions { shell: clap_complete::Shell },
     /// Sessions of one agent, by uuid
@@ -166,7 +166,7 @@ pub(crate) struct Make {
     /// What keeps it apart from others: context, window, tab or browser
     #[arg(long, value_name = "UNIT", value_parser = ["context", "window", "tab", "browser"], hide_possible_values = true)]
     pub(crate) isolation: Option<String>,
-    /// Where its cookies come from
+    /// Whose logins it begins with: a session, a profile, or a storage-state file
     #[arg(long, value_name = "SOURCE")]
     pub(crate) from: Option<String>,
 }
@@ -299,6 +299,43 @@ pub(crate) enum Short {
     },
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// The session; without it the current one
+    #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+    pub(crate) target: Option<String>,
+    /// How many copies
+    #[arg(short = 'n', value_name = "N", default_value_t = 1)]
+    pub(crate) count: u32,
+    /// What their names begin with; without it the session's name
+    #[arg(short, value_name = "PREFIX")]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Profile {
+    /// Make a profile
+    New {
+        name: String,
+        /// What it begins with: a session, a profile, or a storage-state file
+        #[arg(long, value_name = "SOURCE")]
+        from: Option<String>,
+    },
+    /// List profiles
+    Ls,
+    /// Remove a profile and its logins
+    Rm { name: String },
+    /// Keep the logins of a session in a profile
+    Save {
+        name: String,
+        /// The session; without it the current one
+        #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+        target: Option<String>,
+    },
+    /// Write a profile to a file, in Playwright's storage-state format
+    Export { name: String, file: std::path::PathBuf },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make an identity and print its token, once
@@ -313,8 +350,8 @@ pub(crate) enum Token {
 pub(crate) enum AgentSession {
     /// Open a session and print its id
     Open {
-        /// The profile its cookies are copied from
-        #[arg(long, value_name = "UUID")]
+        /// The profile its logins are copied from
+        #[arg(long, value_name = "NAME|UUID")]
         profile: Option<String>,
         #[arg(long)]
         url: Option<String>,

@@ -5,10 +5,13 @@ mod arguments;
 mod call;
 mod connect_help;
 mod doctor;
+mod fork;
 mod format;
 mod mcp;
+mod profile;
 mod server;
 mod sessions;
+mod source;
 mod token;
 mod tools;
 mod up;
@@ -65,7 +68,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::HasSession { target }) => sessions::has(&config, form, &target),
         Some(Command::KillSession { target }) => sessions::kill(&config, form, target),
         Some(Command::RenameSession { target, name }) => sessions::rename(&config, form, target, name),
-        Some(Command::Fork { .. }) => Err(not_built("fork", "Make a new session with `tabmux new` and sign in there.")),
+        Some(Command::Fork(fork)) => return fork::run(&config, form, fork),
         Some(Command::Attach { .. }) => {
             Err(not_built("attach", "See what a session does with `tabmux ls` and `tabmux call list_pages -t NAME`."))
         }
@@ -76,6 +79,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::Short(short)) => call::short(&config, form, short),
         Some(Command::Tools { cost }) => tools::run(&config, form, cost),
         Some(Command::Token(token)) => token::run(&config, form, token),
+        Some(Command::Profile(verb)) => profile::run(&config, form, verb),
         Some(Command::AgentSession(verb)) => agent_session::run(&config, form, verb),
         Some(Command::Daemon { supervised }) => daemon::serve(config, supervised),
         Some(Command::Completions { .. } | Command::Man) => unreachable!("answered above"),

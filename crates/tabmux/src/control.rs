@@ -113,7 +113,7 @@ impl Control {
 
     fn ask_once(&mut self, ask: &Ask) -> Outcome<Said> {
         let within = match ask {
-            Ask::Call { .. } => PATIENT,
+            Ask::Call { .. } | Ask::Fork { .. } | Ask::ProfileSave { .. } => PATIENT,
             Ask::Status | Ask::Sessions { .. } => LOOK,
             _ => PROMPT,
         };

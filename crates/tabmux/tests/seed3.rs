@@ -1,4 +1,4 @@
-//! Seed 3's `browser.agent_session.*` methods on the daemon's Unix socket, without a profile to clone.
+//! Seed 3's `browser.agent_session.*` methods on the daemon's Unix socket.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
@@ -282,13 +282,28 @@ fn a_session_whose_tab_fails_is_rolled_back() {
     assert_eq!(lab.status()["sessions"]["active"], 0);
 }
 
-/// S3.6
+/// S3.2, S3.6, S3.35: a profile by name or uuid is what the session begins with; one that is not there is said.
 #[test]
-fn a_profile_cannot_be_cloned_yet_and_that_is_said() {
-    let (_lab, mut door) = lab_and_door();
-    let answer = ask(&mut door, "open", &json!({"profile_id": "11111111-2222-4333-8444-555555555555", "url": "https://one.test/"}));
-    assert_eq!(answer["error"]["code"], "unsupported", "{answer}");
-    assert_eq!(list(&mut door), Vec::<Value>::new());
+fn a_profile_is_cloned_by_name_or_uuid_and_a_missing_one_is_said() {
+    let (lab, mut door) = lab_and_door();
+    let state = json!({"cookies": [{"name": "token", "value": "kept", "domain": "one.test", "path": "/"}]});
+    std::fs::write(lab.path().join("state.json"), state.to_string()).unwrap();
+    let file = lab.path().join("state.json").display().to_string();
+    let made = lab.json(&["profile", "new", "work", "--from", &file, "--json"]);
+    let uuid = made["profile"]["uuid"].as_str().unwrap().to_owned();
+    for profile in ["work", &uuid] {
+        let opened = ask(&mut door, "open", &json!({"profile_id": profile, "url": "https://one.test/"}));
+        let session = opened["result"]["session_id"].as_str().unwrap_or_else(|| panic!("{opened}")).to_owned();
+        assert_eq!(lab.run(&["eval", "-t", &session, "document.cookie"]).stdout.trim().trim_matches('"'), "token=kept");
+        let rows = list(&mut door);
+        assert_eq!(rows.last().unwrap()["profile_id"], "work", "{rows:?}");
+        assert_eq!(lab.run(&["eval", "-t", &session, "document.cookie = \"token=mine\""]).code, 0);
+    }
+    assert_eq!(lab.status()["sessions"]["clones"], 2);
+    let missing = ask(&mut door, "open", &json!({"profile_id": "11111111-2222-4333-8444-555555555555", "url": "https://one.test/"}));
+    assert_eq!(missing["error"]["code"], "session_not_found", "{missing}");
+    assert!(missing["error"]["hint"].as_str().unwrap().contains("Profiles: work."), "{missing}");
+    assert_eq!(list(&mut door).len(), 2);
 }
 
 /// S3.18: a method's name inside a string means nothing.

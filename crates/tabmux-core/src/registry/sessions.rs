@@ -17,6 +17,7 @@ pub struct Open<'a> {
     pub name: Option<&'a str>,
     pub kind: Kind,
     pub seat: Seat,
+    pub source: Option<&'a str>,
     pub isolation: &'a str,
     pub created_unix_ms: i64,
 }
@@ -62,6 +63,7 @@ impl Registry {
             kind: open.kind,
             owner,
             seat: open.seat,
+            source: open.source.map(str::to_owned),
             phase: Phase::Reserved,
             isolation: open.isolation.to_owned(),
             settings: String::new(),

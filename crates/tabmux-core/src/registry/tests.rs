@@ -56,7 +56,7 @@ fn agent(client: ClientId, agent: &str) -> Caller<'_> {
 }
 
 fn plain(name: Option<&str>) -> Open<'_> {
-    Open { name, kind: Kind::Browser, seat: Seat::Plain, isolation: "context", created_unix_ms: 7 }
+    Open { name, kind: Kind::Browser, seat: Seat::Plain, source: None, isolation: "context", created_unix_ms: 7 }
 }
 
 fn clone_of(name: &str) -> Open<'_> {

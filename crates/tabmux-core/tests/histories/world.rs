@@ -156,7 +156,7 @@ impl World {
     }
 
     fn reserve(&mut self, who: Who, wanted: Option<u8>, kind: Kind, seat: Seat) -> Answer {
-        let open = Open { name: wanted.map(name), kind, seat, isolation: "context", created_unix_ms: 0 };
+        let open = Open { name: wanted.map(name), kind, seat, source: None, isolation: "context", created_unix_ms: 0 };
         let next = &mut self.minted;
         let mint = || {
             *next += 1;

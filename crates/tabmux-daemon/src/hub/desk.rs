@@ -164,9 +164,9 @@ impl<T, S, E> Transposed<T, S, E> for (Result<T, E>, S) {
 }
 
 /// Takes a session back whose making failed or was given up, with its seat (S3.25).
-struct Undo<'a> {
-    hub: &'a Arc<Hub>,
-    session: Option<SessionId>,
+pub(super) struct Undo<'a> {
+    pub(super) hub: &'a Arc<Hub>,
+    pub(super) session: Option<SessionId>,
 }
 
 impl Drop for Undo<'_> {
@@ -186,6 +186,7 @@ pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionVie
         uuid: session.uuid.to_string(),
         kind: session.kind.name().to_owned(),
         isolation: session.isolation.clone(),
+        from: session.source.clone(),
         state: if listed.orphaned { "orphaned" } else { "active" }.to_owned(),
         created_at: clock::iso(session.created_unix_ms),
         age_s: u64::try_from((now.unix_ms - session.created_unix_ms) / 1000).unwrap_or(0),
@@ -199,6 +200,6 @@ pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionVie
     }
 }
 
-fn closed() -> Fault {
+pub(super) fn closed() -> Fault {
     Fault::new(Code::SessionClosed, "The session was closed meanwhile.", "Call start_browser to make a new one.")
 }

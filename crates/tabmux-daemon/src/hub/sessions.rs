@@ -1,15 +1,16 @@
-//! Making sessions, taking up those of a former daemon, and letting go of those that are gone.
+//! Making sessions, plain ones and copies, taking up those of a former daemon, and letting go of those that are gone.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, SessionId, Uuid};
+use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, Session, SessionId, Uuid};
 use tabmux_driver::{Beginning, Certificates, ContextSpec, Domains, Emulation, Isolation, failpoint};
 use tabmux_tools::OpenSession;
 
 use super::{CallerOf, Hub, State};
 use crate::browser::default_isolation;
-use crate::session::{Lasting, SessionHandle};
+use crate::session::{Lasting, Making, SessionHandle};
+use crate::sources::Whence;
 use crate::storage_state;
 
 /// Said once by a session whose daemon was replaced.
@@ -24,24 +25,39 @@ impl Hub {
         let default_name = profile.session_name.as_deref().filter(|_| state.registry.owns_none(caller.as_caller()));
         let flags = of_flags(&profile.defaults)?;
         let endpoint = flags.endpoint.clone().or_else(|| self.settings.attach.endpoint.clone());
+        let whence = wanted.from.as_deref().map(|from| self.whence(&mut state.registry, caller.as_caller(), from, self.clock.now()));
+        let whence = whence.transpose()?;
         // What it is to begin with needs a world of its own.
-        let apart = flags.source.is_some() || wanted.proxy.is_some();
+        let apart = flags.source.is_some() || wanted.proxy.is_some() || whence.is_some();
         let usual = || if apart { Isolation::Context } else { default_isolation(endpoint.as_deref()) };
         let isolation = wanted.isolation.unwrap_or_else(usual);
         let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, endpoint, ..flags };
-        own_world(&spec)?;
+        own_world(&spec, whence.as_ref())?;
         within_policy(&spec, &self.settings.chromium.domains)?;
         self.browsers.check(&spec)?;
+        self.seat_locked(state, caller, open.name.as_deref().or(default_name), Making { spec, whence, fork: None })
+    }
+
+    /// Takes a seat for a session that is made so; copies have seats of their own (C4).
+    pub(super) fn seat_locked(
+        self: &Arc<Self>,
+        state: &mut State,
+        caller: &CallerOf,
+        name: Option<&str>,
+        making: Making,
+    ) -> Result<Opened, Fault> {
+        let source = making.whence.as_ref().map(Whence::to_string);
         let open = Open {
-            name: open.name.as_deref().or(default_name),
+            name,
             kind: Kind::Browser,
-            seat: Seat::Plain,
-            isolation: isolation_name(isolation),
+            seat: if source.is_some() { Seat::Clone } else { Seat::Plain },
+            source: source.as_deref(),
+            isolation: isolation_name(making.spec.isolation),
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
-        state.registry.set_settings(opened.session, &Lasting::of(&spec).written());
-        let handle = SessionHandle::start(Arc::clone(self), opened.session, spec);
+        state.registry.set_settings(opened.session, &Lasting::of(&making.spec).written());
+        let handle = SessionHandle::start(Arc::clone(self), opened.session, making);
         state.sessions.insert(opened.session, handle);
         Ok(opened)
     }
@@ -61,11 +77,14 @@ impl Hub {
     /// Starts a task for every session a former daemon left; those half closed close at once.
     pub(super) fn take_up_sessions(self: &Arc<Self>) {
         let mut state = self.lock();
-        let left: Vec<(SessionId, Phase, Lasting)> =
-            state.registry.records().map(|session| (session.id, session.phase, Lasting::read(session))).collect();
+        let taken_up = |session: &Session| {
+            let whence = session.source.as_deref().map(Whence::remembered);
+            (session.id, session.phase, Lasting::read(session), whence)
+        };
+        let left: Vec<(SessionId, Phase, Lasting, Option<Whence>)> = state.registry.records().map(taken_up).collect();
         crate::session::sweep_downloads(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
-        for (id, phase, lasting) in left {
-            let handle = SessionHandle::start(Arc::clone(self), id, lasting.spec);
+        for (id, phase, lasting, whence) in left {
+            let handle = SessionHandle::start(Arc::clone(self), id, Making { spec: lasting.spec, whence, fork: None });
             if lasting.secrets {
                 handle.tell(LOST_SECRETS);
             }
@@ -116,10 +135,6 @@ fn with_defaults(open: &OpenSession, defaults: &Map<String, Value>) -> Result<Op
             }
         }
     }
-    if let Some(from) = &open.from {
-        let message = format!("Sessions cannot be copied from '{from}' in this version.");
-        return Err(Fault::new(Code::Unsupported, message, "Leave the source (from, --from, --profile) out to start an empty session."));
-    }
     Ok(open)
 }
 
@@ -161,15 +176,16 @@ fn within_policy(spec: &ContextSpec, domains: &Domains) -> Result<(), Fault> {
 }
 
 /// What a session begins with must not end up in a profile that others use.
-fn own_world(spec: &ContextSpec) -> Result<(), Fault> {
+fn own_world(spec: &ContextSpec, whence: Option<&Whence>) -> Result<(), Fault> {
+    let (with, without) = match whence {
+        Some(_) => ("the logins of another", "leave the source (from, --from, --profile) out"),
+        None => ("a storage state", "start `tabmux mcp` without --storage-state"),
+    };
     match spec.isolation {
-        Isolation::Tab | Isolation::Window if spec.source.is_some() => Err(Fault::new(
+        Isolation::Tab | Isolation::Window if spec.source.is_some() || whence.is_some() => Err(Fault::new(
             Code::Unsupported,
-            format!(
-                "A session isolated by {} shares its cookies, so it cannot begin with a storage state.",
-                isolation_name(spec.isolation)
-            ),
-            "Use the isolation context or browser, or start `tabmux mcp` without --storage-state.",
+            format!("A session isolated by {} shares its cookies, so it cannot begin with {with}.", isolation_name(spec.isolation)),
+            format!("Use the isolation context or browser, or {without}."),
         )),
         _ => Ok(()),
     }

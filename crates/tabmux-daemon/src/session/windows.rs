@@ -25,7 +25,7 @@ impl World {
         Ok((tab, page))
     }
 
-    async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>) -> Result<TabId, Fault> {
+    pub(super) async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>) -> Result<TabId, Fault> {
         match self.hub.decide_now(|registry, _| registry.add_tab(self.id, page.handle().0.as_str().into(), page.url())) {
             Ok(tab) => {
                 failpoint("tab-writing");

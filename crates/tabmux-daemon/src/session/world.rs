@@ -11,9 +11,11 @@ use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio_util::sync::CancellationToken;
 
-use super::Lasting;
+use super::copying::{Fork, Losses};
 use super::downloads::{self, Told};
+use super::{Lasting, Making};
 use crate::hub::Hub;
+use crate::sources::Whence;
 use call::Running;
 pub(super) use call::dialog_fault;
 
@@ -26,6 +28,10 @@ pub(super) struct World {
     pub(super) id: SessionId,
     /// How the context is made, again too.
     spec: Mutex<ContextSpec>,
+    /// What it begins with, again too.
+    pub(super) whence: Option<Whence>,
+    /// The session it is a whole copy of, until it is one.
+    pub(super) fork: Mutex<Option<Arc<Fork>>>,
     stop: CancellationToken,
     pub(super) context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
     /// The browser that the context is in.
@@ -45,12 +51,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub(super) fn new(hub: Arc<Hub>, id: SessionId, mut spec: ContextSpec, stop: CancellationToken) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, id: SessionId, making: Making, stop: CancellationToken) -> Self {
+        let Making { mut spec, whence, fork } = making;
         spec.downloads = Some(downloads::directory(&hub.settings.paths.state_dir, id));
         Self {
             hub,
             id,
             spec: Mutex::new(spec),
+            whence,
+            fork: Mutex::new(fork),
             stop,
             context: tokio::sync::Mutex::default(),
             browser: Mutex::default(),
@@ -80,13 +89,18 @@ impl World {
     /// Makes the session's pages see this, those of its next browser and of the next daemon too.
     pub(super) async fn emulate(self: &Arc<Self>, wanted: Emulation) -> Result<(), Fault> {
         self.open().await?.emulate(&wanted).await?;
+        self.keep(|spec| spec.emulation = wanted);
+        Ok(())
+    }
+
+    /// Changes how the context is made again, for the next daemon too.
+    pub(super) fn keep(self: &Arc<Self>, change: impl FnOnce(&mut ContextSpec)) {
         let written = {
             let mut spec = locked(&self.spec);
-            spec.emulation = wanted;
+            change(&mut spec);
             Lasting::of(&spec).written()
         };
         self.hub.decide_now(|registry, _| registry.set_settings(self.id, &written));
-        Ok(())
     }
 
     /// Takes in what pages of the context open, and notices when its browser is gone.
@@ -94,6 +108,9 @@ impl World {
         let mut popups = context.popups();
         let mut files = context.downloads();
         let mut told = Told::knowing(&files.borrow_and_update());
+        let (mut copied, mut footprint) = (context.copied(), context.footprint());
+        let mut losses = Losses::default();
+        copied.mark_changed();
         let (world, context) = (Arc::clone(self), Arc::clone(context));
         tokio::spawn(async move {
             let gone = browser.gone();
@@ -104,6 +121,11 @@ impl World {
                     why = &mut gone => return world.browser_lost(&browser, &why).await,
                     Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
                     Ok(()) = files.changed() => told.news(&files.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
+                    Ok(()) = copied.changed() => losses.news(&copied.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
+                    Ok(()) = footprint.changed() => {
+                        let known = footprint.borrow_and_update().clone();
+                        world.keep(|spec| spec.footprint = known);
+                    }
                 }
             }
         });

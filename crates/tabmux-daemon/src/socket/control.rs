@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::replies::{LAST_WORDS, Replies, begin_in_order};
 use super::{Door, Reader, too_long};
-use crate::hub::{self, CallerDesk, CallerOf};
+use crate::hub::{self, CallerDesk, CallerOf, ForkOf, New};
 
 /// Requests of one connection at once.
 const AT_ONCE: usize = 64;
@@ -93,6 +93,18 @@ impl Door {
                 let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
                 let view = CallerDesk::new(Arc::clone(&self.hub), caller, deadline).close(Some(&session)).await?;
                 Ok(json!({"closed": view.session_id, "id": view.id}))
+            }
+            Ask::Fork { session, count, prefix } => {
+                let wanted = ForkOf { session, count, prefix };
+                tokio::select! {
+                    forked = self.hub.fork(&caller, wanted) => forked,
+                    () = gone.cancelled() => Err(Fault::new(Code::Cancelled, "The copying was given up.", "Fork again if it is still wanted.")),
+                }
+            }
+            Ask::ProfileSave { name, session, new } => {
+                self.operator_only(client, "keep profiles")?;
+                let new = if new { New::Must } else { New::May };
+                self.hub.save_profile(&caller, session.as_deref(), name, new).await
             }
             Ask::Stop => {
                 self.operator_only(client, "stop the daemon")?;

@@ -152,7 +152,7 @@ impl Door {
 
     async fn seed3_open(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
         let open = OpenSession {
-            from: text_of(params, "profile_id")?.map(str::to_owned),
+            from: text_of(params, "profile_id")?.map(|profile| self.seed3_source(profile)).transpose()?,
             url: text_of(params, "url")?.map(str::to_owned),
             ..OpenSession::default()
         };
@@ -163,6 +163,12 @@ impl Door {
         Ok(
             json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at}),
         )
+    }
+
+    /// What is called a profile here means one before it means a session.
+    fn seed3_source(&self, text: &str) -> Result<String, Fault> {
+        let profile = self.hub.profiles().find(text)?;
+        Ok(profile.map_or_else(|| text.to_owned(), |profile| format!("profile:{}", profile.name)))
     }
 
     async fn seed3_tab(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
@@ -203,7 +209,7 @@ fn row(listed: Listed<'_>, now: Moment) -> Value {
         "id": session.id.to_string(),
         "name": session.name,
         "agent_id": session.owner.to_string(),
-        "profile_id": null,
+        "profile_id": session.source.as_deref().map(|source| source.strip_prefix("profile:").unwrap_or(source)),
         "data_store_id": session.context,
         "tabCount": session.tabs.len(),
         "created_at": clock::iso(session.created_unix_ms),

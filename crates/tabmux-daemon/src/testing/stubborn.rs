@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle, Page,
-    PageRecord, PageSeed, Popup, Result, Source,
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle,
+    OriginStorage, Page, PageRecord, PageSeed, Popup, Result, Source,
 };
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -40,11 +40,14 @@ struct Shared {
     opening: Mutex<VecDeque<Mood>>,
     closing: Mutex<VecDeque<Mood>>,
     adopting: Mutex<VecDeque<Mood>>,
+    reading: Mutex<VecDeque<Mood>>,
     specs: Mutex<Vec<ContextSpec>>,
     /// Whether who waits for its end hears of it only when `Stubborn::let_go` says so.
     dies_quietly: AtomicBool,
     gate: Semaphore,
     asked: AtomicUsize,
+    /// How often the cookies of a context were read for a copy.
+    read: AtomicUsize,
     open: AtomicUsize,
 }
 
@@ -54,16 +57,42 @@ struct StubbornContext {
     shared: Arc<Shared>,
 }
 
+/// A context that is read.
+#[derive(Debug)]
+struct StubbornSource {
+    inner: Arc<dyn Source>,
+    shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl Source for StubbornSource {
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        self.shared.read.fetch_add(1, Ordering::SeqCst);
+        self.shared.feel(&self.shared.reading).await?;
+        self.inner.cookies().await
+    }
+
+    async fn origins(&self) -> Result<Vec<String>> {
+        self.inner.origins().await
+    }
+
+    async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        self.inner.kept(origin).await
+    }
+}
+
 impl Stubborn {
     pub(crate) fn new() -> Arc<Self> {
         let shared = Shared {
             opening: Mutex::default(),
             closing: Mutex::default(),
             adopting: Mutex::default(),
+            reading: Mutex::default(),
             specs: Mutex::default(),
             dies_quietly: AtomicBool::new(false),
             gate: Semaphore::new(0),
             asked: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
         };
         Arc::new(Self { fake: FakeBrowser::new(), shared: Arc::new(shared) })
@@ -80,6 +109,16 @@ impl Stubborn {
 
     pub(crate) fn adopts(&self, moods: &[Mood]) {
         self.shared.adopting.lock().unwrap().extend(moods);
+    }
+
+    /// The moods of the next readings of contexts that are copied.
+    pub(crate) fn reads(&self, moods: &[Mood]) {
+        self.shared.reading.lock().unwrap().extend(moods);
+    }
+
+    /// How often a context was read for a copy.
+    pub(crate) fn read(&self) -> usize {
+        self.shared.read.load(Ordering::SeqCst)
     }
 
     /// The kinds of context that were asked for; where their downloads go is each one's own.
@@ -203,7 +242,8 @@ impl Context for StubbornContext {
     }
 
     fn source(&self) -> Option<Arc<dyn Source>> {
-        self.inner.source()
+        let inner = self.inner.source()?;
+        Some(Arc::new(StubbornSource { inner, shared: Arc::clone(&self.shared) }))
     }
 
     fn copied(&self) -> watch::Receiver<Copied> {

@@ -22,6 +22,11 @@ impl ReadOnce {
     pub fn of(source: Arc<dyn Source>) -> Self {
         Self { source, cookies: OnceCell::new(), origins: OnceCell::new(), kept: Mutex::default() }
     }
+
+    /// Whether its cookies have been read.
+    pub fn has_cookies(&self) -> bool {
+        self.cookies.initialized()
+    }
 }
 
 #[async_trait]

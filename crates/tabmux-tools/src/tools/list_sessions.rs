@@ -53,9 +53,10 @@ fn listed(list: &SessionList) -> String {
 fn line(session: &SessionView) -> String {
     let memory = session.memory_kb.map(|kb| format!(", {} MB", kb / 1024)).unwrap_or_default();
     let state = if session.state == "active" { String::new() } else { format!(", {}", session.state) };
+    let copy = session.from.as_deref().map(|from| format!(", copy of {}", visible::line(from))).unwrap_or_default();
     let place = session.url.as_deref().map(|url| format!(", at {}", visible::line(url))).unwrap_or_default();
     format!(
-        "{} ({}, {}): {}, isolation {}, {} old{memory}{state}{place}",
+        "{} ({}, {}): {}, isolation {}, {} old{copy}{memory}{state}{place}",
         visible::line(&session.session_id),
         session.kind,
         session.id,
@@ -121,13 +122,19 @@ mod tests {
     #[test]
     fn orphans_memory_and_notes_are_said() {
         let list = SessionList {
-            sessions: vec![SessionView { state: "orphaned".into(), memory_kb: Some(20_480), age_s: 7200, ..TestDesk::session("old", 1) }],
+            sessions: vec![SessionView {
+                state: "orphaned".into(),
+                memory_kb: Some(20_480),
+                age_s: 7200,
+                from: Some("profile:work".into()),
+                ..TestDesk::session("old", 1)
+            }],
             current_session: None,
             note: Some("Sessions of others are not shown.".into()),
         };
         insta::assert_snapshot!(listed(&list), @r"
         1 session, none current: name one as sessionId or call set_current_session
-        old (browser, sess_00000001): 0 tabs, isolation context, 2h old, 20 MB, orphaned
+        old (browser, sess_00000001): 0 tabs, isolation context, 2h old, copy of profile:work, 20 MB, orphaned
         Sessions of others are not shown.
         ");
     }

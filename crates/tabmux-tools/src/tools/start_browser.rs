@@ -75,7 +75,8 @@ impl From<Isolation> for tabmux_driver::Isolation {
 }
 
 fn started(session: &SessionView) -> Reply {
-    let mut text = format!("Started {} session {}.", session.kind, visible::line(&session.session_id));
+    let copy = session.from.as_deref().map(|from| format!(", a copy of {}", visible::line(from))).unwrap_or_default();
+    let mut text = format!("Started {} session {}{copy}.", session.kind, visible::line(&session.session_id));
     if let (Some(tab), Some(url)) = (&session.tab_id, &session.url) {
         text += &format!(" Tab {tab} is at {}.", visible::line(url));
     }
@@ -88,7 +89,7 @@ fn started(session: &SessionView) -> Reply {
         .with("id", session.id.as_str())
         .with("uuid", session.uuid.as_str())
         .with("isolation", session.isolation.as_str());
-    for (key, value) in [("tabId", &session.tab_id), ("url", &session.url), ("warning", &session.warning)] {
+    for (key, value) in [("tabId", &session.tab_id), ("url", &session.url), ("warning", &session.warning), ("from", &session.from)] {
         if let Some(value) = value {
             reply = reply.with(key, visible::line(value));
         }
@@ -110,7 +111,7 @@ mod tests {
         let args =
             json!({ "sessionId": "web", "navigationUrl": "https://a.test", "headless": false, "isolation": "window", "from": "work" });
         let reply = desk.call("start_browser", args).await.unwrap();
-        insta::assert_snapshot!(text(&reply), @"Started browser session web. Tab t1 is at https://a.test/.");
+        insta::assert_snapshot!(text(&reply), @"Started browser session web, a copy of work. Tab t1 is at https://a.test/.");
         let expected = OpenSession {
             name: Some("web".into()),
             url: Some("https://a.test/".into()),
@@ -128,7 +129,8 @@ mod tests {
           "uuid": "00000000-0000-4000-8000-000000000001",
           "isolation": "context",
           "tabId": "t1",
-          "url": "https://a.test/"
+          "url": "https://a.test/",
+          "from": "work"
         }
         "#);
     }

@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::failure::{Failure, Outcome};
 
 /// Each variable and the member of a session it shows.
-const VARIABLES: [(&str, &str); 12] = [
+const VARIABLES: [(&str, &str); 13] = [
     ("session_name", "sessionId"),
     ("session_id", "id"),
     ("session_uuid", "uuid"),
     ("session_type", "type"),
     ("session_isolation", "isolation"),
+    ("session_from", "from"),
     ("session_state", "state"),
     ("session_created", "createdAt"),
     ("session_age", "ageS"),

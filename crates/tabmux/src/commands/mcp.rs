@@ -1,9 +1,8 @@
 //! `tabmux mcp`: turns flags into what the shim says in its hello.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 
+use super::source;
 use crate::cli::Mcp;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Config;
@@ -27,25 +26,16 @@ fn defaults(config: &Config, args: &Mcp) -> Outcome<Map<String, Value>> {
             "Write for example --viewport-size 1280x720.",
         ));
     }
-    let storage_state = args.storage_state.as_ref().map(|path| storage_state(&config.env.cwd.join(path))).transpose()?;
+    let storage_state = args.storage_state.as_ref().map(|path| source::state("--storage-state", &config.env.cwd.join(path))).transpose()?;
+    let from = source::given(config, args.make.from.clone())?;
     put("headless", args.headed.then_some(Value::Bool(false)));
     put("isolation", args.make.isolation.clone().map(Into::into));
-    put("from", args.make.from.clone().map(Into::into));
+    put("from", from.map(Into::into));
     put("viewportSize", args.viewport_size.clone().map(Into::into));
     put("storageState", storage_state);
     put("cdpEndpoint", args.cdp_endpoint.clone().map(Into::into));
     put("ignoreHttpsErrors", args.ignore_https_errors.then_some(Value::Bool(true)));
     Ok(defaults)
-}
-
-/// Read here: the daemon runs elsewhere, and a bad file is better said now than at the first call.
-fn storage_state(path: &Path) -> Outcome<Value> {
-    let unusable = |why: String| {
-        let message = format!("--storage-state {}: {why}.", path.display());
-        Failure::configuration(message, "Give a file as Playwright's storageState() writes it: {\"cookies\": […], \"origins\": […]}.")
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    tabmux_daemon::storage_state::checked(&text).map_err(unusable)
 }
 
 fn is_size(text: &str) -> bool {

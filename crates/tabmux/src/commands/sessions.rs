@@ -6,6 +6,7 @@ use tabmux_wire::control::Ask;
 
 use super::call::call;
 use super::format::{fill, show};
+use super::source;
 use crate::cli::{Ls, Make};
 use crate::control::Control;
 use crate::failure::Outcome;
@@ -54,7 +55,8 @@ fn sessions_in(answer: &Value) -> &[Value] {
 }
 
 pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Make, url: Option<String>) -> Outcome {
-    let given = [("sessionId", session), ("isolation", make.isolation), ("from", make.from), ("navigationUrl", url)];
+    let from = source::given(config, make.from)?;
+    let given = [("sessionId", session), ("isolation", make.isolation), ("from", from), ("navigationUrl", url)];
     let args: Map<String, Value> = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
     let reply = call(config, "start_browser".into(), args)?;
     if let (Form::Text, Some(warning)) = (form, reply["result"]["warning"].as_str()) {

@@ -19,12 +19,13 @@ enum Deed {
 }
 
 /// Where the daemon dies, and in which deeds it passes there.
-const POINTS: [(&str, &[Deed]); 19] = [
+const POINTS: [(&str, &[Deed]); 20] = [
     ("open-reserving", &[Deed::Open]),
     ("open-reserved", &[Deed::Open]),
     ("open-announcing", &[Deed::Open]),
     ("open-announced", &[Deed::Open]),
     ("open-has-directory", &[Deed::Open]),
+    ("open-has-source", &[Deed::Open]),
     ("open-has-browser", &[Deed::Open]),
     ("context-created", &[Deed::Open]),
     ("context-furnished", &[Deed::Open]),

@@ -11,6 +11,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         kind: Kind::Browser,
         owner,
         seat: Seat::Plain,
+        source: None,
         phase,
         isolation: "context".to_owned(),
         context: Some("ctx".into()),

@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    fn had_tabs(&self) -> bool {
+    pub(in crate::session) fn had_tabs(&self) -> bool {
         self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.next_tab > 1))
     }
 
@@ -105,14 +105,19 @@ impl World {
         failpoint("open-announcing");
         safe.written().await?;
         failpoint("open-announced");
-        let spec = self.spec();
+        let mut spec = self.spec();
         spec.downloads.as_deref().map_or(Ok(()), downloads::make)?;
         failpoint("open-has-directory");
+        let copy = self.begin(&mut spec).await?;
+        failpoint("open-has-source");
         let browser = self.hub.browsers.get(&spec).await?;
         failpoint("open-has-browser");
         let vacant = self.hub.browsers.vacancy(&browser);
         let context = browser.open_context(&spec).await?;
         failpoint("open-has-context");
+        if let Some(fork) = &copy {
+            self.plant(&*context, fork).await;
+        }
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
         failpoint("open-writing");
         let written = match opened {

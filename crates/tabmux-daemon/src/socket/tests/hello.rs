@@ -212,7 +212,7 @@ async fn what_a_shim_asks_for_holds_for_navigate_too() {
     for (defaults, expected) in [
         (json!({"isolation": "window"}), "window"),
         (json!({"isolation": "zz"}), "bad_argument"),
-        (json!({"from": "work"}), "unsupported"),
+        (json!({"from": "work"}), "session_not_found"),
         (json!({"cdpEndpoint": "nowhere"}), "bad_argument"),
     ] {
         let mut peer = street.greeted(json!({"role": "mcp", "program": "x", "pid": 1, "defaults": defaults})).await;

@@ -111,7 +111,7 @@ async fn only_an_open_that_succeeded_makes_a_session() {
         (method(4, "open", json!({"url": "http://fail.test/"})), "navigation_failed"),
         (method(5, "open", json!({"url": 5})), "bad_argument"),
         (method(6, "open", json!([name])), "bad_argument"),
-        (method(7, "open", json!({"profile_id": "11111111-1111-4111-8111-111111111111"})), "unsupported"),
+        (method(7, "open", json!({"profile_id": "11111111-1111-4111-8111-111111111111"})), "session_not_found"),
         (method(8, "tab", json!({})), "bad_argument"),
     ] {
         let id = frame["id"].clone();

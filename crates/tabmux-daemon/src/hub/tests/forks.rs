@@ -1,0 +1,152 @@
+//! One session into several, with its pages; and its logins into a profile.
+
+use serde_json::{Value, json};
+use tabmux_core::{Code, Fault};
+
+use crate::hub::{CallerOf, ForkOf, New};
+use crate::testing::{Agent, House, Mood, eventually};
+
+async fn fork(agent: &Agent, session: Option<&str>, count: u32, prefix: Option<&str>) -> Result<Value, Fault> {
+    let wanted = ForkOf { session: session.map(str::to_owned), count, prefix: prefix.map(str::to_owned) };
+    agent.hub.fork(&CallerOf::of(agent.client), wanted).await
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    answer["sessions"].as_array().unwrap().iter().map(|row| row["sessionId"].as_str().unwrap()).collect()
+}
+
+/// Two pages, the first one current, with what each keeps for itself.
+async fn busy(agent: &Agent) {
+    agent.ok("start_browser", json!({"sessionId": "main", "navigationUrl": "http://a.test/one"})).await;
+    agent.eval("main", "document.cookie = \"token=1\"").await.unwrap();
+    agent.ok("storage", json!({"sessionId": "main", "area": "session", "set": {"step": "one"}})).await;
+    agent.ok("new_page", json!({"sessionId": "main", "url": "http://b.test/two"})).await;
+    agent.ok("storage", json!({"sessionId": "main", "area": "session", "set": {"step": "two"}})).await;
+    agent.ok("select_page", json!({"sessionId": "main", "pageIdx": 0})).await;
+}
+
+async fn pages(agent: &Agent, name: &str) -> Value {
+    agent.ok("list_pages", json!({"sessionId": name})).await.structured.unwrap()["pages"].clone()
+}
+
+#[tokio::test]
+async fn forks_have_the_pages_and_logins_of_their_source_from_one_reading() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let before = pages(&agent, "main").await;
+    let made = fork(&agent, Some("main"), 3, None).await.unwrap();
+    assert_eq!((names(&made), &made["asked"], made.get("error")), (vec!["main-1", "main-2", "main-3"], &json!(3), None));
+    assert_eq!((browser.read(), house.hub.look(|registry| registry.counts().clones)), (1, 3));
+    for name in names(&made) {
+        assert_eq!(pages(&agent, name).await, before, "addresses, order and which is current");
+        assert_eq!(agent.eval(name, "document.cookie").await.unwrap().trim_matches('"'), "token=1");
+        for (page, step) in [(0, "one"), (1, "two")] {
+            agent.ok("select_page", json!({"sessionId": name, "pageIdx": page})).await;
+            let kept = agent.ok("storage", json!({"sessionId": name, "area": "session"})).await.structured.unwrap();
+            assert_eq!(kept["items"][0]["value"], json!(step));
+        }
+    }
+    assert_eq!(pages(&agent, "main").await, before, "the source stays as it is");
+    agent.eval("main-1", "document.cookie = \"token=mine\"").await.unwrap();
+    assert_eq!(agent.eval("main-2", "document.cookie").await.unwrap().trim_matches('"'), "token=1");
+}
+
+/// S3.21: seats that run out are said, with what was made; nothing half made is left.
+#[tokio::test]
+async fn a_fork_that_runs_out_of_seats_says_how_many_were_made() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    assert_eq!(names(&fork(&agent, None, 8, Some("x")).await.unwrap()).len(), 8, "without a name, of the current session");
+    let made = fork(&agent, Some("main"), 5, Some("y")).await.unwrap();
+    assert_eq!(names(&made), ["y-1", "y-2"]);
+    assert_eq!(made["error"]["code"], json!("capacity"));
+    let said = made["error"]["message"].as_str().unwrap();
+    assert_eq!(said, "2 of 5 copies were made: All 10 cloned sessions are in use (limits.max_clones).");
+    assert_eq!(fork(&agent, Some("main"), 1, None).await.unwrap_err().code, Code::Capacity);
+    eventually("nothing else is left", || house.sessions() == 11 && browser.open() == 11).await;
+}
+
+/// S3.25
+#[tokio::test]
+async fn copies_that_fail_are_taken_back_and_the_others_stay() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    browser.opens(&[Mood::Good, Mood::Fail]);
+    let made = fork(&agent, Some("main"), 3, None).await.unwrap();
+    assert_eq!((names(&made).len(), &made["error"]["code"]), (2, &json!("browser_crashed")));
+    eventually("nothing of the third is left", || house.sessions() == 3 && browser.open() == 3).await;
+    browser.reads(&[Mood::Fail, Mood::Fail, Mood::Fail]);
+    assert_eq!(fork(&agent, Some("main"), 3, None).await.unwrap_err().code, Code::BrowserCrashed);
+    eventually("nothing of them is left", || house.sessions() == 3 && browser.open() == 3).await;
+}
+
+/// S3.23: whoever asked goes away.
+#[tokio::test]
+async fn a_fork_that_is_given_up_leaves_nothing() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    browser.reads(&[Mood::Wait]);
+    let asker = agent.clone();
+    let forking = tokio::spawn(async move { fork(&asker, Some("main"), 3, None).await });
+    eventually("the source is read", || browser.read() == 1).await;
+    assert_eq!(house.sessions(), 4);
+    forking.abort();
+    browser.let_go();
+    eventually("only the source is left", || house.sessions() == 1 && browser.open() == 1).await;
+}
+
+/// S3.14: copies are whoever's who asks; only the operator forks another's session.
+#[tokio::test]
+async fn copies_belong_to_whoever_asks_for_them() {
+    let house = House::new();
+    let (agent, stranger, operator) = (house.agent("a"), house.agent("b"), house.operator());
+    busy(&agent).await;
+    assert_eq!(fork(&stranger, Some("main"), 1, None).await.unwrap_err().code, Code::SessionNotFound);
+    assert_eq!(fork(&stranger, None, 1, None).await.unwrap_err().code, Code::SessionRequired);
+    let made = fork(&operator, Some("main"), 1, Some("mine")).await.unwrap();
+    assert_eq!(names(&made), ["mine-1"]);
+    assert_eq!(agent.code("evaluate", json!({"sessionId": "mine-1", "script": "1"})).await, Code::SessionNotFound);
+    assert_eq!(operator.ok("list_sessions", json!({})).await.structured.unwrap()["sessions"].as_array().unwrap().len(), 1);
+    agent.ok("start_browser", json!({"sessionId": "main-1"})).await;
+    assert_eq!(names(&fork(&agent, Some("main"), 2, None).await.unwrap()), ["main-2", "main-3"], "taken names are skipped");
+    for (count, prefix) in [(0, None), (101, None), (1, Some("a:b"))] {
+        assert_eq!(fork(&agent, Some("main"), count, prefix).await.unwrap_err().code, Code::BadArgument);
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_pages_has_nothing_to_fork() {
+    let house = House::new();
+    let agent = house.agent("a");
+    house.hub.reserve(&CallerOf::of(agent.client), &tabmux_tools::OpenSession { name: Some("new".into()), ..Default::default() }).unwrap();
+    let fault = fork(&agent, Some("new"), 2, None).await.unwrap_err();
+    assert_eq!((fault.code, fault.message.as_str()), (Code::BadArgument, "Session 'new' has no page yet, so there is nothing to copy."));
+    eventually("nothing is left of the copies", || house.sessions() == 1).await;
+}
+
+#[tokio::test]
+async fn a_sessions_logins_are_kept_in_a_profile() {
+    let house = House::new();
+    let (agent, operator) = (house.agent("a"), house.operator());
+    busy(&agent).await;
+    agent.ok("storage", json!({"sessionId": "main", "set": {"user": "ann"}})).await;
+    let caller = CallerOf::of(operator.client);
+    let saved = house.hub.save_profile(&caller, Some("main"), "work".into(), New::Must).await.unwrap();
+    assert_eq!(
+        (&saved["profile"]["cookies"], &saved["profile"]["from"], &saved["losses"]),
+        (&json!(1), &json!("session:main"), &json!([]))
+    );
+    let again = house.hub.save_profile(&caller, Some("main"), "work".into(), New::Must).await.unwrap_err();
+    assert_eq!(again.message, "A profile named 'work' already exists.");
+    house.hub.save_profile(&caller, Some("main"), "work".into(), New::May).await.unwrap();
+    for name in ["..", "a/b", ""] {
+        assert_eq!(house.hub.save_profile(&caller, Some("main"), name.into(), New::May).await.unwrap_err().code, Code::BadArgument);
+    }
+    agent.ok("start_browser", json!({"sessionId": "copy", "from": "profile:work", "navigationUrl": "http://a.test/"})).await;
+    let kept = agent.ok("storage", json!({"sessionId": "copy"})).await.structured.unwrap();
+    assert_eq!(kept["items"][0]["value"], json!("ann"));
+}

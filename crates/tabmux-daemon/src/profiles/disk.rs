@@ -1,0 +1,130 @@
+//! Files of the owner's alone, each written beside its place and renamed into it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use tabmux_core::{Code, Fault};
+
+/// Larger than any state a browser keeps for long.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// What is being made, and what is being removed; a name of a profile begins with no dot.
+const MAKING: &str = ".new-";
+const GOING: &str = ".gone-";
+/// Making one takes no time; what is older is of a process that died.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Makes a directory with these files, whole or not at all. False when there is one of that name.
+pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Result<bool, Fault> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent).and_then(|()| {
+        let new = tempfile::Builder::new().prefix(MAKING).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?;
+        for (file, text) in files {
+            put(new.path(), file, text)?;
+        }
+        let target = parent.join(name);
+        // An empty directory in its place would be replaced.
+        if target.symlink_metadata().is_ok() {
+            return Ok(false);
+        }
+        match fs::rename(new.path(), target) {
+            Ok(()) => {
+                drop(new.keep());
+                sync(parent).map(|()| true)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => Ok(false),
+            Err(error) => Err(error),
+        }
+    });
+    made.map_err(|error| unusable(&parent.join(name), "be made", &error))
+}
+
+/// Puts a file in the place of one, or where there is none.
+pub(super) fn replace(directory: &Path, name: &str, text: &str) -> Result<(), Fault> {
+    put(directory, name, text).map_err(|error| unusable(&directory.join(name), "be written", &error))
+}
+
+/// `None` where there is none.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
+    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let read = || {
+        let file = OpenOptions::new().read(true).custom_flags(no_link.bits().cast_signed()).open(path)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        if about.len() > MAX_BYTES {
+            return Err(io::Error::other(format!("it has {} bytes, and at most {MAX_BYTES} are read", about.len())));
+        }
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    match read() {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(unusable(path, "be read", &error)),
+    }
+}
+
+/// Takes a directory out of sight at once, then apart.
+pub(super) fn remove(parent: &Path, name: &str) -> Result<(), Fault> {
+    let removed = || {
+        let going = tempfile::Builder::new().prefix(GOING).tempdir_in(parent)?;
+        fs::rename(parent.join(name), going.path().join(name))?;
+        sync(parent)?;
+        going.close()
+    };
+    removed().map_err(|error| unusable(&parent.join(name), "be removed", &error))
+}
+
+/// The directories here, links left out.
+pub(super) fn directories(parent: &Path) -> Result<Vec<String>, Fault> {
+    let names = || -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                names.extend(entry.file_name().into_string());
+            }
+        }
+        Ok(names)
+    };
+    names().map_err(|error| unusable(parent, "be listed", &error))
+}
+
+/// Removes what a process left that died while it made or removed a profile.
+pub(super) fn sweep(parent: &Path) {
+    for name in directories(parent).unwrap_or_default() {
+        let path = parent.join(&name);
+        let old = || path.metadata().and_then(|about| about.modified()).is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED));
+        if name.starts_with(GOING) || (name.starts_with(MAKING) && old()) {
+            // Somebody else may be at it; what is left is swept the next time.
+            drop(fs::remove_dir_all(&path));
+        }
+    }
+}
+
+fn put(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".part-").permissions(Permissions::from_mode(0o600)).tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(directory.join(name)).map_err(|error| error.error)?;
+    sync(directory)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn unusable(path: &Path, verb: &str, error: &io::Error) -> Fault {
+    let code = if error.kind() == io::ErrorKind::StorageFull { Code::NoSpace } else { Code::BadArgument };
+    let message = format!("{} cannot {verb}: {error}.", path.display());
+    Fault::new(code, message, "See that the directory is yours and has room.")
+}

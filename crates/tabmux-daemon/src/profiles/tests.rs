@@ -1,0 +1,137 @@
+//! What is kept, how, and what is said when it cannot be.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use tabmux_core::Code;
+use tabmux_driver::{Cookie, OriginStorage, StorageItem, StorageState};
+
+use super::*;
+
+fn state(value: &str) -> StorageState {
+    let cookie = Cookie { name: "sid".into(), value: value.into(), domain: "a.test".into(), path: "/".into(), ..Cookie::default() };
+    let kept = vec![StorageItem { name: "k".into(), value: value.into() }];
+    StorageState {
+        cookies: vec![cookie],
+        origins: vec![OriginStorage { origin: "https://a.test".into(), local_storage: kept, ..OriginStorage::default() }],
+    }
+}
+
+fn house() -> (tempfile::TempDir, Profiles) {
+    let dir = tempfile::tempdir().unwrap();
+    let profiles = Profiles::of_state(dir.path());
+    (dir, profiles)
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn what_is_kept_reads_back_and_is_its_owners_alone() {
+    let (dir, profiles) = house();
+    let made = profiles.create("work", &state("1"), Some(Taken::From("session:web"))).unwrap();
+    assert_eq!((made.cookies, made.origins, made.from.as_deref()), (1, 1, Some("session:web")));
+    assert_eq!(profiles.read("work").unwrap(), state("1"));
+    assert_eq!(profiles.read(&made.uuid).unwrap(), state("1"), "by its uuid too");
+    assert_eq!(profiles.list().unwrap(), std::slice::from_ref(&made));
+    let home = dir.path().join("profiles/work");
+    assert_eq!((mode(&home), mode(home.parent().unwrap())), (0o700, 0o700));
+    let mut files: Vec<_> = std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files, [home.join("profile.json"), home.join("state.json")], "and nothing half written");
+    assert!(files.iter().all(|file| mode(file) == 0o600));
+    let later = profiles.save("work", &state("2"), Taken::AtLogin).unwrap();
+    assert_eq!((&later.uuid, &later.created_at), (&made.uuid, &made.created_at), "it is the same profile");
+    assert!(later.last_login_at.is_some() && later.last_login_at == later.saved_at);
+    assert_eq!(profiles.read("work").unwrap(), state("2"));
+    assert_eq!(profiles.remove("work").unwrap(), later);
+    assert_eq!((profiles.list().unwrap(), std::fs::read_dir(home.parent().unwrap()).unwrap().count()), (vec![], 0));
+}
+
+#[test]
+fn a_taken_name_is_refused_and_its_profile_stays() {
+    let (_dir, profiles) = house();
+    profiles.create("work", &state("1"), None).unwrap();
+    let fault = profiles.create("work", &state("2"), None).unwrap_err();
+    assert_eq!((fault.code, fault.message.as_str()), (Code::BadArgument, "A profile named 'work' already exists."));
+    assert_eq!(profiles.read("work").unwrap(), state("1"));
+    assert_eq!(profiles.list().unwrap().len(), 1);
+}
+
+#[test]
+fn names_cannot_lead_elsewhere_or_be_mistaken() {
+    let (dir, profiles) = house();
+    let uuid = "11111111-1111-4111-8111-111111111111";
+    for name in ["", ".", "..", ".hidden", "a/b", "../x", "a b", "é", "state.json", "sess_00000001", uuid, &"x".repeat(65)] {
+        assert_eq!(profiles.create(name, &state("1"), None).unwrap_err().code, Code::BadArgument, "{name}");
+        assert_eq!(profiles.save(name, &state("1"), Taken::AtLogin).unwrap_err().code, Code::BadArgument, "{name}");
+        assert_eq!(profiles.remove(name).unwrap_err().code, Code::BadArgument, "{name}");
+        assert_eq!(profiles.find(name).unwrap(), None, "{name}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_profile_is_said_exactly() {
+    let (dir, profiles) = house();
+    let fault = profiles.read("work").unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        "[bad_argument] There is no profile 'work'. There are no profiles yet: `tabmux profile new`, `login` or `import` makes one."
+    );
+    profiles.create("work", &state("1"), None).unwrap();
+    assert_eq!(profiles.get("home").unwrap_err().hint, "Profiles: work.");
+    let file = dir.path().join("profiles/work/state.json");
+    for (text, wrong) in [
+        ("nonsense", "it is no JSON: expected ident at line 1 column 2"),
+        (r#"{"cookies": [{"name": "a"}]}"#, "cookies[0]: missing field `value`"),
+        (r#"{"origins": [{"origin": "a.test"}]}"#, "origins[0].origin: \"a.test\" is no http or https origin"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let fault = profiles.read("work").unwrap_err();
+        assert_eq!((fault.code, fault.message), (Code::BadArgument, format!("The file {} cannot be used: {wrong}.", file.display())));
+    }
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
+    assert!(profiles.read("work").unwrap_err().message.contains("cannot be read: "), "a link is not followed");
+    std::fs::write(dir.path().join("profiles/work/profile.json"), "{}").unwrap();
+    assert!(profiles.list().unwrap_err().message.contains("profile.json cannot be read: missing field"));
+}
+
+#[test]
+fn what_died_in_the_making_or_removing_is_no_profile_and_is_swept() {
+    let (dir, profiles) = house();
+    profiles.create("work", &state("1"), None).unwrap();
+    let home = dir.path().join("profiles");
+    for half in [".gone-x", ".new-x"] {
+        std::fs::create_dir(home.join(half)).unwrap();
+        std::fs::write(home.join(half).join("state.json"), "{}").unwrap();
+    }
+    std::fs::create_dir(home.join("empty")).unwrap();
+    let names: Vec<String> = profiles.list().unwrap().into_iter().map(|profile| profile.name).collect();
+    assert_eq!(names, ["work"]);
+    assert!(!home.join(".gone-x").exists());
+    assert!(home.join(".new-x").exists(), "somebody may be making it just now");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    std::fs::File::open(home.join(".new-x")).unwrap().set_modified(long_ago).unwrap();
+    profiles.list().unwrap();
+    assert!(!home.join(".new-x").exists());
+}
+
+#[test]
+fn an_export_is_a_file_that_playwright_reads() {
+    let (dir, profiles) = house();
+    profiles.create("work", &state("1"), None).unwrap();
+    let file = dir.path().join("out.json");
+    profiles.export("work", &file).unwrap();
+    assert_eq!(mode(&file), 0o600);
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(
+        written,
+        json!({
+            "cookies": [{"name": "sid", "value": "1", "domain": "a.test", "path": "/", "expires": -1, "httpOnly": false, "secure": false}],
+            "origins": [{"origin": "https://a.test", "localStorage": [{"name": "k", "value": "1"}]}],
+        })
+    );
+}

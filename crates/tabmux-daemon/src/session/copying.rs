@@ -1,0 +1,192 @@
+//! How a session becomes a copy of another: what it begins with, and for a fork the pages too. How logins get from context to
+//! context is the drivers'; whose they may be was decided when the seat was taken.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use tabmux_core::{Code, Fault, Phase, TabId};
+use tabmux_driver::{Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source};
+use tokio::sync::OnceCell;
+
+use super::SessionHandle;
+use super::world::World;
+
+/// A live session that is copied whole, read once for all of its copies.
+pub(crate) struct Fork {
+    source: SessionHandle,
+    read: OnceCell<Whole>,
+}
+
+/// What was read of it.
+#[derive(Debug)]
+pub(super) struct Whole {
+    beginning: Beginning,
+    pages: Vec<Seed>,
+    /// Which of them is current.
+    current: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Seed {
+    page: PageSeed,
+    /// Why only its address is known.
+    bare: Option<String>,
+}
+
+/// Says what could not be copied, once.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    told: usize,
+}
+
+/// How many losses one piece of news names.
+const NAMED: usize = 5;
+
+impl Fork {
+    pub(crate) fn of(source: SessionHandle) -> Arc<Self> {
+        Arc::new(Self { source, read: OnceCell::new() })
+    }
+
+    async fn whole(&self) -> Result<&Whole, Fault> {
+        let world = &self.source.world;
+        let read = || async {
+            let beginning = Beginning::with(ReadOnce::of(world.source().await?));
+            let (pages, current) = world.seeds().await;
+            Ok(Whole { beginning, pages, current })
+        };
+        self.read.get_or_try_init(read).await
+    }
+}
+
+impl fmt::Debug for Fork {
+    /// What was read is secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fork").field("source", &self.source.world.id).finish_non_exhaustive()
+    }
+}
+
+impl Losses {
+    pub(super) fn news(&mut self, copied: &Copied) -> Option<String> {
+        let new = copied.losses.get(self.told..).unwrap_or_default();
+        let count = copied.lost.saturating_sub(self.told);
+        self.told = copied.lost;
+        if count == 0 {
+            return None;
+        }
+        let mut said: Vec<String> = new.iter().take(NAMED).map(|loss| tabmux_tools::visible_line(loss)).collect();
+        if count > said.len() {
+            said.push(format!("{} more", count - said.len()));
+        }
+        Some(format!("Not copied into this session: {}.", said.join("; ")))
+    }
+}
+
+impl World {
+    /// Says in `spec` what the context begins with. Gives the fork whose pages follow.
+    pub(super) async fn begin(self: &Arc<Self>, spec: &mut ContextSpec) -> Result<Option<Arc<Fork>>, Fault> {
+        // What a former context was at is nothing to this one.
+        spec.footprint = Footprint::default();
+        let fork = self.fork.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(fork) = fork {
+            spec.source = Some(fork.whole().await?.beginning.clone());
+            return Ok(Some(fork));
+        }
+        let Some(whence) = &self.whence else { return Ok(None) };
+        match self.hub.sources.beginning(&self.hub, whence).await {
+            Ok(beginning) => spec.source = Some(beginning),
+            // It lost its browser and must not lose its name too, only because its source is gone by now.
+            Err(fault) if self.had_tabs() => self.add_news(format!("It starts without the logins of {whence}: {}", fault.message)),
+            Err(fault) => return Err(fault),
+        }
+        Ok(None)
+    }
+
+    /// Opens the pages of the session this is a fork of. One that cannot be opened is said and the others stay.
+    pub(super) async fn plant(self: &Arc<Self>, context: &dyn Context, fork: &Fork) {
+        // A copy that loses its browser later starts afresh as others do.
+        self.fork.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Ok(whole) = fork.whole().await else { return };
+        let opened = join_all(whole.pages.iter().map(|seed| context.open_seeded(&seed.page))).await;
+        let mut current = None;
+        for (at, (seed, opened)) in whole.pages.iter().zip(opened).enumerate() {
+            let url = tabmux_tools::visible_line(&seed.page.url);
+            if let Some(why) = &seed.bare {
+                self.add_news(format!("What the page {url} keeps for itself was not copied: {why}"));
+            }
+            let tab = match opened {
+                Ok(page) => self.add_tab(&page).await,
+                Err(error) => Err(error.into()),
+            };
+            match tab {
+                Ok(tab) if whole.current == Some(at) => current = Some(tab),
+                Ok(_) => {}
+                Err(fault) => self.add_news(format!("The page {url} was not copied: {}", fault.message)),
+            }
+        }
+        if let Some(tab) = current {
+            // Closed meanwhile, perhaps, and then there is nothing to select.
+            drop(self.hub.decide_now(|registry, _| registry.select_tab(self.id, tab)));
+        }
+    }
+
+    /// The context as something that others can begin with. One that was never opened is not opened for that.
+    /// Boxed, because opening one session may read another, whose opening may read another still.
+    pub(super) fn source(self: &Arc<Self>) -> BoxFuture<'_, Result<Arc<dyn Source>, Fault>> {
+        let read = async {
+            let named = self.hub.look(|registry| registry.session(self.id).map(|session| (session.handle(), session.phase)));
+            let (name, phase) = named.unwrap_or_else(|| (self.id.to_string(), Phase::Closing));
+            if phase == Phase::Reserved {
+                let message = format!("Session '{name}' has no page yet, so there is nothing to copy.");
+                return Err(Fault::new(Code::BadArgument, message, "Navigate in it first, or start a session without `from`."));
+            }
+            let context = self.open().await?;
+            context.source().ok_or_else(|| {
+                let message = format!("Session '{name}' cannot be copied: its cookies are not its own.");
+                Fault::new(Code::Unsupported, message, "Copy a session of the isolation context or browser.")
+            })
+        };
+        read.boxed()
+    }
+
+    /// Its pages as they are now, in their order, and which is current. One that does not answer is copied by its address.
+    async fn seeds(self: &Arc<Self>) -> (Vec<Seed>, Option<usize>) {
+        let seen = self.hub.look(|registry| {
+            let session = registry.session(self.id)?;
+            let tabs: Vec<TabId> = session.windows.visible(session.tabs.keys().copied()).collect();
+            Some((tabs, session.current_tab))
+        });
+        let (tabs, current) = seen.unwrap_or_default();
+        let pages: Vec<_> = tabs.into_iter().filter_map(|tab| Some((tab, self.page(tab)?))).collect();
+        let current = pages.iter().position(|(tab, _)| Some(*tab) == current);
+        let seeds = pages.iter().map(|(_, page)| async {
+            let bare = |why: String| Seed { page: PageSeed { url: page.url(), ..PageSeed::default() }, bare: Some(why) };
+            match tokio::time::timeout(HOUSEKEEPING, page.seed()).await {
+                Ok(Ok(page)) => Seed { page, bare: None },
+                Ok(Err(error)) => bare(error.to_string()),
+                Err(_) => bare("it did not answer.".to_owned()),
+            }
+        });
+        (join_all(seeds).await, current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_said_once_and_not_all_by_name() {
+        let mut losses = Losses::default();
+        let mut copied = Copied::default();
+        assert_eq!(losses.news(&copied), None);
+        copied.lose("cookie sid of a.test: the browser does not take it".into());
+        let said = "Not copied into this session: cookie sid of a.test: the browser does not take it.";
+        assert_eq!((losses.news(&copied).as_deref(), losses.news(&copied)), (Some(said), None));
+        (0..60).for_each(|number| copied.lose(format!("o{number}")));
+        assert_eq!(losses.news(&copied).as_deref(), Some("Not copied into this session: o0; o1; o2; o3; o4; 55 more."));
+        copied.lose("late".into());
+        assert_eq!(losses.news(&copied).as_deref(), Some("Not copied into this session: 1 more."));
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a session's logins come from: which source a text means, and one reading of it for all that begin with it at the same
+//! time (S3.3). What can be read, and how it gets into a context, is the drivers'.
+
+mod whence;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use tabmux_core::{Code, Fault};
+use tabmux_driver::{Beginning, Cookie, OriginStorage, ReadOnce, Source, StorageState};
+use tokio::sync::OnceCell;
+
+use crate::hub::Hub;
+use crate::storage_state;
+pub(crate) use whence::Whence;
+pub use whence::is_file;
+
+/// The largest file that is read for a caller.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How many origins are read at a time, and how long one may take.
+const AT_ONCE: usize = 2;
+const READING: Duration = Duration::from_secs(20);
+
+/// The readings that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    readings: Mutex<HashMap<Whence, Weak<Reading>>>,
+}
+
+/// One reading, shared by whoever comes before its cookies are there: who comes later must not get what is older than its call.
+#[derive(Default)]
+struct Reading(OnceCell<ReadOnce>);
+
+impl Sources {
+    /// What a context begins with.
+    pub(crate) async fn beginning(&self, hub: &Arc<Hub>, whence: &Whence) -> Result<Beginning, Fault> {
+        let reading = self.reading(whence);
+        reading.0.get_or_try_init(|| async { open(hub, whence).await.map(ReadOnce::of) }).await?;
+        Ok(Beginning::from(reading as Arc<dyn Source>))
+    }
+
+    fn reading(&self, whence: &Whence) -> Arc<Reading> {
+        let mut readings = self.readings();
+        readings.retain(|_, reading| reading.upgrade().is_some_and(|reading| reading.is_early()));
+        let known = readings.get(whence).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let reading = Arc::default();
+            readings.insert(whence.clone(), Arc::downgrade(&reading));
+            reading
+        })
+    }
+
+    fn readings(&self) -> MutexGuard<'_, HashMap<Whence, Weak<Reading>>> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    fn is_early(&self) -> bool {
+        self.0.get().is_none_or(|once| !once.has_cookies())
+    }
+
+    fn once(&self) -> &ReadOnce {
+        self.0.get().expect("it is opened before it is handed out")
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reading").field(&self.0.get()).finish()
+    }
+}
+
+#[async_trait]
+impl Source for Reading {
+    async fn cookies(&self) -> tabmux_driver::Result<Vec<Cookie>> {
+        self.once().cookies().await
+    }
+
+    async fn origins(&self) -> tabmux_driver::Result<Vec<String>> {
+        self.once().origins().await
+    }
+
+    async fn kept(&self, origin: &str) -> tabmux_driver::Result<OriginStorage> {
+        self.once().kept(origin).await
+    }
+}
+
+async fn open(hub: &Arc<Hub>, whence: &Whence) -> Result<Arc<dyn Source>, Fault> {
+    match whence {
+        Whence::Session { id, name } => match hub.handle(*id) {
+            Some(handle) => handle.source().await,
+            None => Err(gone(name)),
+        },
+        Whence::Profile(name) => {
+            let (profiles, name) = (hub.profiles(), name.clone());
+            on_disk(move || profiles.read(&name)).await
+        }
+        Whence::File(path) => {
+            let path = path.clone();
+            on_disk(move || read_file(&path)).await
+        }
+        Whence::Given(given) => {
+            let given = given.clone();
+            let unusable = |why| Fault::new(Code::BadArgument, format!("The storage state cannot be used: {why}."), STATE_HINT);
+            on_disk(move || storage_state::read(given.text()).map_err(unusable)).await
+        }
+        Whence::Past(what) => Err(gone(what)),
+    }
+}
+
+/// What a source holds now, all of it, and what of it could not be had.
+pub(crate) async fn state_of(source: &dyn Source) -> Result<(StorageState, Vec<String>), Fault> {
+    let cookies = source.cookies().await?;
+    let origins = source.origins().await?;
+    let reading = origins.into_iter().map(|origin| async move {
+        let read = tokio::time::timeout(READING, source.kept(&origin)).await;
+        match read {
+            Ok(kept) => kept.map_err(|error| format!("{origin}: {error}")),
+            Err(_) => Err(format!("{origin}: it was not read in time")),
+        }
+    });
+    let read: Vec<_> = futures::stream::iter(reading).buffered(AT_ONCE).collect().await;
+    let (mut state, mut losses) = (StorageState { cookies, origins: Vec::new() }, Vec::new());
+    for kept in read {
+        match kept {
+            Ok(mut kept) => {
+                losses.append(&mut kept.left_out);
+                state.origins.extend(Some(kept).filter(|kept| !kept.is_empty()));
+            }
+            Err(loss) => losses.push(loss),
+        }
+    }
+    Ok((state, losses))
+}
+
+const STATE_HINT: &str = "Give what Playwright's storageState() writes: {\"cookies\": […], \"origins\": […]}.";
+
+async fn on_disk(read: impl FnOnce() -> Result<StorageState, Fault> + Send + 'static) -> Result<Arc<dyn Source>, Fault> {
+    let read = tokio::task::spawn_blocking(read).await;
+    let state = read.map_err(|_| Fault::new(Code::Internal, "Reading the source failed inside tabmux.", "Please report it."))??;
+    Ok(Arc::new(state))
+}
+
+fn read_file(path: &Path) -> Result<StorageState, Fault> {
+    let unusable = |why: String| Fault::new(Code::BadArgument, format!("The file {} cannot be used: {why}.", path.display()), STATE_HINT);
+    let about = path.metadata().map_err(|error| unusable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unusable("it is no file".to_owned()));
+    }
+    if about.len() > MAX_FILE_BYTES {
+        return Err(unusable(format!("it has {} bytes, and at most {MAX_FILE_BYTES} are read", about.len())));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    storage_state::read(&text).map_err(unusable)
+}
+
+fn gone(what: &str) -> Fault {
+    let hint = "Start a session without `from`, or with another source.";
+    Fault::new(Code::SessionClosed, format!("{what} is gone, so nothing can be copied from it."), hint)
+}
