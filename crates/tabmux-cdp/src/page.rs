@@ -70,6 +70,8 @@ pub(crate) struct CdpPage {
     heap: Mutex<Option<memory::Heap>>,
     /// Where somebody reads.
     bookmark: Mutex<article::Bookmark>,
+    /// Its frames have worlds of ours.
+    awake: tokio::sync::OnceCell<()>,
 }
 
 impl CdpPage {
@@ -111,8 +113,9 @@ impl CdpPage {
         let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
         connection.listen(&session, Arc::new(ears));
         let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
-        let (heap, bookmark) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { handle, session, connection: connection.clone(), state, world: Arc::clone(world), freeing, heap, bookmark })
+        let (heap, bookmark, awake) = (Mutex::default(), Mutex::default(), tokio::sync::OnceCell::new());
+        let (connection, world) = (connection.clone(), Arc::clone(world));
+        Arc::new(Self { handle, session, connection, state, world, freeing, heap, bookmark, awake })
     }
 
     /// Asks where the page is, for one that was on its way before anybody listened.
@@ -129,7 +132,7 @@ impl CdpPage {
 
     /// What the browser says in the page's own session, where nothing needs an answer.
     pub(crate) fn hear(&self, method: &str, params: &RawValue) {
-        if !self.state.frames().hear(&self.session, method, params) {
+        if !self.state.hear_frames(&self.session, method, params) {
             self.state.hear(method, params);
         }
     }
@@ -156,7 +159,6 @@ impl CdpPage {
             run_immediately: Some(true),
             ..page::AddScriptToEvaluateOnNewDocument::default()
         };
-        let own_world = own_world();
         let chooser = page::SetInterceptFileChooserDialog { enabled: true, ..page::SetInterceptFileChooserDialog::default() };
         let enabled = futures::future::join4(
             connection.send(session, &page::Enable::default()),
@@ -169,17 +171,14 @@ impl CdpPage {
             connection.send(session, &focus),
             connection.send(session, &network),
         );
-        let heard = connection.send(session, &act::listen());
-        let guarded = futures::future::join5(
+        let guarded = futures::future::join4(
             connection.send(session, &binding),
             connection.send(session, &script),
             connection.send(session, &chooser),
-            connection.send(session, &own_world),
             connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
-        let ((enabled, ..), _, (_, script, ..), heard, shown) = futures::join!(enabled, enabled_too, guarded, heard, shown);
-        heard?;
+        let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
         enabled?;
         script?;
         shown

@@ -11,6 +11,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/roles.js"),
     include_str!("script/names.js"),
     include_str!("script/tokens.js"),
+    include_str!("script/rest.js"),
     // Names in a block are its own.
     "{\n",
     include_str!("script/manner.js"),
@@ -26,6 +27,7 @@ pub const SCRIPT: &str = concat!(
     // Acting has words of its own.
     "{\n",
     include_str!("script/locate.js"),
+    include_str!("script/watch.js"),
     include_str!("script/aim.js"),
     include_str!("script/arm.js"),
     include_str!("script/fill.js"),

@@ -42,11 +42,11 @@ impl Listener for Child {
         } else if method == runtime::BindingCalled::METHOD {
             self.state.reports().called(params);
         } else {
-            self.state.frames().hear(&self.session, method, params);
+            self.state.hear_frames(&self.session, method, params);
         }
     }
 
     fn gone(&self, _: &CdpError) {
-        self.state.frames().lose(&self.session);
+        self.state.lose_frames(&self.session);
     }
 }

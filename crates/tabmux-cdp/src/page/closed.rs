@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::CdpPage;
+use super::frames::World;
 use super::world::Failure;
 use crate::protocol::dom::ResolveNode;
 use crate::protocol::runtime::{CallArgument, CallFunctionOn, ReleaseObject, SerializationOptions};
@@ -32,6 +33,10 @@ impl CdpPage {
     /// Hands the page script of a frame the closed shadow roots of the elements it suspects, and says how many there are.
     pub(super) async fn open_closed_roots(&self, frame: &str) -> Result<usize, Failure> {
         let world = self.world_of(frame).await?;
+        self.open_roots(&world).await
+    }
+
+    pub(super) async fn open_roots(&self, world: &World) -> Result<usize, Failure> {
         let session = world.session.as_str();
         let suspects = CallFunctionOn {
             function_declaration: "function () { return tabmux.suspects(); }".into(),

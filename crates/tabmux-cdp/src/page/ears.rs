@@ -136,7 +136,7 @@ impl Listener for Ears {
                     child::attached(&connection, &self.state, params);
                 }
             }
-            _ if self.state.frames().hear(&self.session, method, params) => {}
+            _ if self.state.hear_frames(&self.session, method, params) => {}
             _ => self.state.hear(method, params),
         }
     }

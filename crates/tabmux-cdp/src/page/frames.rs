@@ -104,6 +104,11 @@ impl Frames {
         self.worlds.get(frame).cloned()
     }
 
+    /// All of them, with the names of their frames.
+    pub(super) fn all(&self) -> Vec<(String, World)> {
+        self.worlds.iter().map(|(frame, world)| (frame.clone(), world.clone())).collect()
+    }
+
     pub(super) fn forget(&mut self, frame: &str, gone: &World) {
         self.worlds.retain(|name, world| name != frame || world.context != gone.context || world.session != gone.session);
     }

@@ -73,7 +73,7 @@ fn function(world: &World) -> Cow<'static, str> {
 }
 
 /// The script and this room are of one build, so another shape is a defect of ours.
-fn read<T: DeserializeOwned>(value: Value) -> std::result::Result<T, Failure> {
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> std::result::Result<T, Failure> {
     serde_json::from_value(value).map_err(|error| Failure::Threw(format!("the page script answered in another shape: {error}")))
 }
 

@@ -95,6 +95,7 @@ struct Beyond {
 
 impl CdpPage {
     pub(super) async fn look(&self, sight: &Sight) -> Result<Snapshot> {
+        self.awake().await?;
         let main = self.handle.0.clone();
         let (mut frame, others) = match &sight.scope {
             Scope::Span(number, _) => (self.frame_of_ref(*number), Vec::new()),

@@ -8,6 +8,7 @@ mod progress;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, DriverError, LogEntry, PageEvent, PageLog, Request, Stage, Traffic};
 use tokio::sync::{mpsc, watch};
 
@@ -30,6 +31,7 @@ pub(crate) struct PageState {
     traffic_changed: watch::Sender<()>,
     inner: Mutex<Inner>,
     frames: Mutex<Frames>,
+    frames_changed: watch::Sender<()>,
     reports: Reports,
 }
 
@@ -95,6 +97,7 @@ impl PageState {
             traffic_changed: watch::Sender::default(),
             inner: Mutex::new(inner),
             frames: Mutex::default(),
+            frames_changed: watch::Sender::default(),
             reports: Reports::default(),
         }
     }
@@ -105,6 +108,26 @@ impl PageState {
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what a session says of the worlds of its frames; whether the event was about them.
+    pub(super) fn hear_frames(&self, session: &str, method: &str, params: &RawValue) -> bool {
+        let heard = self.frames().hear(session, method, params);
+        if heard {
+            self.frames_changed.send_replace(());
+        }
+        heard
+    }
+
+    /// The session of a frame is over.
+    pub(super) fn lose_frames(&self, session: &str) {
+        self.frames().lose(session);
+        self.frames_changed.send_replace(());
+    }
+
+    /// Who hears when frames come and go.
+    pub(super) fn watch_frames(&self) -> watch::Receiver<()> {
+        self.frames_changed.subscribe()
     }
 
     pub(super) fn reports(&self) -> &Reports {

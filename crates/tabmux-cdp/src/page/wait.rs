@@ -1,20 +1,26 @@
-//! Waits until the page is as somebody wants it. The page itself says when (`wait.js`); a page that goes elsewhere is
-//! asked again in its next document.
+//! Waits until the page is as somebody wants it. Each of its frames says for itself how far it is (`watch.js`), and what is said
+//! of all of them counts; a page that goes elsewhere is asked again in its next document. A frame that never answers keeps
+//! nobody but who waits for something to be gone from it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tabmux_driver::{Awaited, DriverError, Result, SCRIPT, Selector};
 use tokio::sync::watch;
 
 use super::CdpPage;
 use super::frames::World;
+use super::script::read;
 use super::state::{Life, Progress};
 use super::world::Failure;
 
-const WAIT: &str = include_str!("wait.js");
-const STOP: &str = "function (key) { globalThis.tabmuxWaits?.get(key)?.(); }";
+const WATCH: &str = "function (...call) { return tabmux.watch(...call); }";
+const STOP: &str = "function (key) { globalThis.tabmux?.unwatch(key); }";
 
 /// Whether something held at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +29,31 @@ pub(super) enum Waited {
     ForIt,
 }
 
-/// What a look into one document came to.
-enum Look {
-    Seen,
-    /// The document is gone, or not there yet.
-    NoDocument,
+/// How far what is wanted is seen in one frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Outlook {
+    text: bool,
+    selector: bool,
+    gone: bool,
+    /// There may be closed shadow roots that nobody has looked into.
+    hides: bool,
+    /// Why the selector is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// One document of a frame: the frame's name, its session and its world.
+type Spot = (String, String, i64);
+
+/// One wait in the page, which ends there too when nobody waits any more.
+struct Lookout<'a> {
+    page: &'a CdpPage,
+    wanted: Value,
+    key: u64,
+    /// What was asked of which documents, and what they said last.
+    known: HashMap<Spot, Option<Outlook>>,
+    asked: Vec<World>,
 }
 
 impl CdpPage {
@@ -54,16 +80,15 @@ impl CdpPage {
                 return Ok(());
             }
             let before = progress.borrow_and_update().commits;
-            let another_document = self.until(&mut progress, |now| now.commits > before);
-            let look = tokio::select! {
+            tokio::select! {
                 // A document that is kept for going back never answers.
-                another = another_document => another.map(|()| None)?,
-                look = self.look_out(awaited) => Some(look?),
-            };
-            match look {
-                Some(Look::Seen) if right_place() => return Ok(()),
-                Some(Look::Seen) | None => {}
-                Some(Look::NoDocument) => self.until(&mut progress, |now| now.commits > before).await?,
+                another = self.until(&mut progress, |now| now.commits > before) => another?,
+                seen = self.look_out(awaited) => {
+                    seen?;
+                    if right_place() {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -73,57 +98,142 @@ impl CdpPage {
         self.reached(progress, |now| now.life != Life::Alive || done(now)).await
     }
 
-    async fn look_out(&self, awaited: &Awaited) -> Result<Look> {
-        let world = match self.world().await {
-            Ok(world) => world,
-            Err(Failure::Other(error)) => return Err(error.into()),
-            Err(_) => return Ok(Look::NoDocument),
-        };
-        let lookout = Lookout::new(self, world.clone());
-        let selector = awaited.selector.as_deref().map(Selector::parse).transpose()?;
-        // What is no selector is a text only.
-        let gone = awaited.gone.as_deref().and_then(|what| Selector::parse(what).ok());
-        let (selector, gone) = (selector.map(|selector| selector.for_script()), gone.map(|gone| gone.for_script()));
-        let wanted = json!({ "text": awaited.text, "selector": selector, "gone": awaited.gone, "goneSelector": gone });
-        let wanted = wanted.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        let wanted: serde_json::Map<String, Value> = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let function: Cow<'_, str> =
-            if world.ready { WAIT.into() } else { format!("function (...call) {{ {SCRIPT}; return ({WAIT})(...call); }}").into() };
-        let seen = self.call_in_world(&world, &function, &[wanted.into(), lookout.key.into()]).await;
-        match seen {
-            Ok(Value::String(seen)) if seen == "seen" => Ok(Look::Seen),
-            Ok(why) => {
-                let (selector, why) = (awaited.selector.clone().unwrap_or_default(), why.as_str().unwrap_or_default().to_owned());
-                Err(DriverError::BadSelector { selector, why: why.trim_end_matches('.').to_owned() })
-            }
-            Err(Failure::NoDocument | Failure::Cut) => {
-                self.state.frames().forget(&self.handle.0, &world);
-                Ok(Look::NoDocument)
-            }
-            Err(Failure::Threw(text)) => Err(DriverError::ScriptFailed(text)),
-            Err(Failure::Other(error)) => Err(error.into()),
+    async fn look_out(&self, awaited: &Awaited) -> Result<()> {
+        // The page's own world is asked for; those of its frames are heard of.
+        if let Err(Failure::Other(error)) = self.world().await {
+            return Err(error.into());
         }
+        Lookout::new(self, awaited)?.seen(awaited).await
     }
 }
 
-/// One wait in the page, which ends there too when nobody waits any more.
-struct Lookout<'a> {
-    page: &'a CdpPage,
-    world: World,
-    key: u64,
-}
-
 impl<'a> Lookout<'a> {
-    fn new(page: &'a CdpPage, world: World) -> Self {
+    fn new(page: &'a CdpPage, awaited: &Awaited) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self { page, world, key: NEXT.fetch_add(1, Ordering::Relaxed) }
+        let wanted = wanted(awaited)?;
+        Ok(Self { page, wanted, key: NEXT.fetch_add(1, Ordering::Relaxed), known: HashMap::new(), asked: Vec::new() })
+    }
+
+    /// Comes when all frames together show what is wanted.
+    async fn seen(&mut self, awaited: &Awaited) -> Result<()> {
+        let page = self.page;
+        let mut frames = page.state.watch_frames();
+        let mut answers = FuturesUnordered::new();
+        loop {
+            frames.borrow_and_update();
+            for (frame, world) in self.unasked() {
+                answers.push(ask(page, frame, world, self.wanted.clone(), None, self.key));
+            }
+            if self.is_as(awaited) {
+                return Ok(());
+            }
+            tokio::select! {
+                Some((frame, world, answer)) = answers.next() => {
+                    if let Some(outlook) = self.learnt(&frame, &world, answer, awaited)? {
+                        answers.push(ask(page, frame, world, self.wanted.clone(), Some(outlook), self.key));
+                    }
+                }
+                Ok(()) = frames.changed() => {}
+            }
+        }
+    }
+
+    /// Documents that are new; what was said by those that are gone is forgotten.
+    fn unasked(&mut self) -> Vec<(String, World)> {
+        let mut worlds = self.page.state.frames().all();
+        self.known.retain(|spot, _| worlds.iter().any(|(frame, world)| *spot == spot_of(frame, world)));
+        worlds.retain(|(frame, world)| !self.known.contains_key(&spot_of(frame, world)));
+        for (frame, world) in &worlds {
+            self.known.insert(spot_of(frame, world), None);
+            self.asked.push(world.clone());
+        }
+        worlds
+    }
+
+    /// Takes in what a document said; none when it says nothing more.
+    fn learnt(&mut self, frame: &str, world: &World, said: Said, awaited: &Awaited) -> Result<Option<Outlook>> {
+        let main = frame == self.page.handle.0;
+        let Some(known) = self.known.get_mut(&spot_of(frame, world)) else { return Ok(None) };
+        match said {
+            Ok(Outlook { problem: Some(why), .. }) => {
+                let (selector, why) = (awaited.selector.clone().unwrap_or_default(), why.trim_end_matches('.').to_owned());
+                Err(DriverError::BadSelector { selector, why })
+            }
+            Ok(outlook) => {
+                self.page.state.frames().is_ready(frame, world);
+                *known = Some(outlook.clone());
+                Ok(Some(outlook))
+            }
+            Err(Failure::NoDocument | Failure::Cut) => {
+                self.page.state.frames().forget(frame, world);
+                Ok(None)
+            }
+            Err(Failure::Threw(text)) if main => Err(DriverError::ScriptFailed(text)),
+            Err(Failure::Other(error)) if main => Err(error.into()),
+            // Nothing can be seen in it.
+            Err(Failure::Threw(_) | Failure::Other(_)) => {
+                *known = Some(Outlook { gone: true, ..Outlook::default() });
+                Ok(None)
+            }
+        }
+    }
+
+    fn is_as(&self, awaited: &Awaited) -> bool {
+        let mut said = self.known.values().flatten();
+        let gone = || self.known.values().all(|said| said.as_ref().is_some_and(|said| said.gone));
+        said.clone().any(|said| said.text) && said.any(|said| said.selector) && (awaited.gone.is_none() || gone())
     }
 }
 
 impl Drop for Lookout<'_> {
     fn drop(&mut self) {
         if self.page.state.living().is_ok() {
-            self.page.tell_world(&self.world, STOP, &[self.key.into()]);
+            self.asked.iter().for_each(|world| self.page.tell_world(world, STOP, &[self.key.into()]));
         }
     }
+}
+
+type Said = std::result::Result<Outlook, Failure>;
+
+/// Asks one document for what is another than `known`. Closed shadow roots are opened on the way.
+async fn ask(
+    page: &CdpPage,
+    frame: String,
+    mut world: World,
+    wanted: Value,
+    mut known: Option<Outlook>,
+    key: u64,
+) -> (String, World, Said) {
+    let main = frame == page.handle.0;
+    let mut wanted = wanted;
+    wanted["main"] = main.into();
+    loop {
+        let function: Cow<'_, str> =
+            if world.ready { WATCH.into() } else { format!("function (...call) {{ {SCRIPT}; return tabmux.watch(...call); }}").into() };
+        let said = page.call_in_world(&world, &function, &[wanted.clone(), json!(known), key.into()]).await.and_then(read::<Outlook>);
+        match said {
+            Ok(outlook) if outlook.hides => {
+                world.ready = true;
+                if let Err(failure) = page.open_roots(&world).await {
+                    return (frame, world, Err(failure));
+                }
+                known = None;
+            }
+            said => return (frame, world, said),
+        }
+    }
+}
+
+fn spot_of(frame: &str, world: &World) -> Spot {
+    (frame.to_owned(), world.session.clone(), world.context)
+}
+
+fn wanted(awaited: &Awaited) -> Result<Value> {
+    let selector = awaited.selector.as_deref().map(Selector::parse).transpose()?;
+    // What is no selector is a text only.
+    let gone = awaited.gone.as_deref().and_then(|what| Selector::parse(what).ok());
+    let (selector, gone) = (selector.map(|selector| selector.for_script()), gone.map(|gone| gone.for_script()));
+    let wanted = json!({ "text": awaited.text, "selector": selector, "gone": awaited.gone, "goneSelector": gone });
+    let wanted = wanted.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    Ok(wanted.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>().into())
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::frames::{WORLD, World};
-use super::{CdpPage, console};
+use super::{CdpPage, act, console, own_world};
 use crate::CdpError;
 use crate::protocol::page::CreateIsolatedWorld;
 use crate::protocol::runtime::{CallArgument, CallFunctionOn};
@@ -32,8 +32,22 @@ impl CdpPage {
         self.world_of(&self.handle.0).await
     }
 
+    /// Gives all frames of the page worlds of ours, those that are there and those to come. Not before somebody needs them: a
+    /// page that is only visited, pictured and run scripts in saves half a megabyte. The worlds are heard of before the answer.
+    pub(super) async fn awake(&self) -> Result<(), CdpError> {
+        let wake = || async {
+            drop(self.connection.send(Some(&self.session), &act::listen()));
+            match self.call(&own_world()).await {
+                Err(CdpError::Refused { .. }) | Ok(_) => Ok(()),
+                Err(other) => Err(other),
+            }
+        };
+        self.awake.get_or_try_init(wake).await.map(|()| ())
+    }
+
     /// Known from events, but for pages that another daemon left: those are asked once for each document.
     pub(super) async fn world_of(&self, frame: &str) -> Result<World, Failure> {
+        self.awake().await?;
         if let Some(world) = self.state.frames().world(frame) {
             return Ok(world);
         }

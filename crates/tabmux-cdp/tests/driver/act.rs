@@ -182,6 +182,35 @@ async fn what_comes_late_and_moves_is_waited_for() {
     assert_eq!(stage.run("[saw('click', 'start').length, saw('click', 'late').length]").await, json!([1, 1]));
 }
 
+#[tokio::test]
+async fn what_a_script_moves_is_waited_for_until_it_rests() {
+    let stage = Stage::at("slow.html").await;
+    stage
+        .run(
+            "room.innerHTML = '<button id=slides style=\"position: relative\">Slides</button>'; window.rests = false; let step = 0; \
+             const slides = document.getElementById('slides'); slides.onclick = () => { window.clicked = window.rests; }; \
+             const slide = () => { slides.style.left = `${step * 5}px`; if (++step < 40) requestAnimationFrame(slide); else window.rests = true; }; \
+             slide(); 0",
+        )
+        .await;
+    stage.click("#slides").await;
+    assert_eq!(stage.run("[window.clicked, saw('click', 'slides').length]").await, json!([true, 1]));
+}
+
+#[tokio::test]
+async fn what_is_drawn_anew_under_the_pointer_is_found_again() {
+    let stage = Stage::at("slow.html").await;
+    stage
+        .run(
+            "room.innerHTML = '<button id=anew>Anew</button>'; window.clicks = []; const anew = document.getElementById('anew'); \
+             anew.onclick = () => clicks.push('old'); anew.onmouseover = () => { const other = anew.cloneNode(true); \
+             other.onclick = () => clicks.push('new'); anew.replaceWith(other); }; 0",
+        )
+        .await;
+    stage.click("#anew").await;
+    assert_eq!(stage.run("clicks").await, json!(["new"]));
+}
+
 /// Each of these would be told as a success by a driver that only sends input.
 #[tokio::test]
 async fn a_click_that_did_not_arrive_is_never_a_success() {

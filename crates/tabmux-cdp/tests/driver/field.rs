@@ -100,6 +100,11 @@ async fn a_value_that_did_not_stick_is_an_error() {
         let DriverError::NotActionable(why) = stage.refused(set(selector, value)).await else { panic!("{selector}") };
         assert!(why.contains(words), "{selector}: {why}");
     }
+    for ms in [0, 20, 50] {
+        stage.run(&format!("document.getElementById('name').oninput = ({{ target }}) => setTimeout(() => {{ target.value = ''; }}, {ms}); 0")).await;
+        let DriverError::NotActionable(why) = stage.refused(set("#name", "abc")).await else { panic!("taken back after {ms} ms") };
+        assert!(why.contains("did not keep the value: it is \"\" now"), "{ms}: {why}");
+    }
     let acted = stage.set("#mask", "1234").await;
     assert_eq!(acted.outcome.as_deref(), Some("The page made it \"12-34\"."));
 }

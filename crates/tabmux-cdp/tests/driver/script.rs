@@ -52,12 +52,17 @@ async fn the_script_reads_frames_of_its_own_site_of_others_and_of_other_processe
     }
 }
 
+/// Only the first one of all makes the worlds it runs in, which is one round trip more: until then a page has none.
 #[tokio::test]
 async fn a_call_of_the_script_is_one_message_in_the_first_document_and_in_later_ones() {
     let site = support::site(|path| format!("<p>{path}")).await;
     let browser = support::chromium().await;
     let (_context, page) = opened(&*browser).await;
     let tap = browser.connection().tap(1000);
+    page.evaluate("1").await.expect("it runs");
+    page.text().await.expect("it can be read");
+    let sent: Vec<_> = tap.sent().iter().map(|sent| sent.method).collect();
+    assert_eq!(sent, ["Runtime.evaluate", "Runtime.addBinding", "Page.addScriptToEvaluateOnNewDocument", "Runtime.callFunctionOn"]);
     for path in ["/one", "/one", "/two"] {
         page.navigate(Navigation::To(&format!("{site}{path}"))).await.expect("it goes there");
         for _ in 0..2 {

@@ -86,8 +86,8 @@ async fn nothing_of_a_wait_is_left_in_the_page() {
     let never = text("never");
     assert!(tokio::time::timeout(Duration::from_millis(200), page.wait_for(&never)).await.is_err());
     soon(page.wait_for(&text("here"))).await.expect("it is there");
-    assert_eq!(soon(page.evaluate("typeof tabmuxWaits")).await, Ok(json!("undefined")));
-    let left = support::in_our_world(&browser, &page, "globalThis.tabmuxWaits.size").await;
+    assert_eq!(soon(page.evaluate("typeof tabmux")).await, Ok(json!("undefined")));
+    let left = support::in_our_world(&browser, &page, "tabmux.watching()").await;
     assert_eq!(left, json!(0));
 }
 

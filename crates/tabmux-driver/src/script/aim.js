@@ -1,17 +1,6 @@
 // Makes sure that an element can be acted upon, as a person would see it: it is there, seen, at rest, enabled, and gets what
 // happens at its point. What is not so yet is waited for, frame by frame, and what is in the way is named.
 
-// Comes with the next picture of the page; by the clock where none is drawn.
-const frame = () =>
-  new Promise((done) => {
-    const late = setTimeout(done, 500);
-    requestAnimationFrame(() => {
-      clearTimeout(late);
-      done();
-    });
-  });
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-
 // Comes when the page was drawn for the first time: until then the browser takes clicks and keys, and throws them away.
 async function drawn() {
   const until = performance.now() + 2000;
@@ -168,17 +157,22 @@ function isInView(element) {
   return gets(element, hit);
 }
 
+// Whether it, or something it is in, is being moved by the browser.
+const isAnimated = (element) => element.ownerDocument.getAnimations().some(({ effect }) => effect?.target && isWithin(element, effect.target));
+
 // `{ point }` where the element gets what happens, or why there is none.
 async function reach(element, need, bring, attempt) {
   const wrong = unfit(element, need);
   if (wrong) return wrong;
   const view = element.ownerDocument.defaultView;
-  if (bring && (attempt > 0 || !isInView(element))) {
+  const away = bring && (attempt > 0 || !isInView(element));
+  if (away) {
     const block = WAYS[attempt % WAYS.length];
     element.scrollIntoView({ block, inline: block, behavior: "instant" });
   }
   const before = placeOf(element);
-  await frame();
+  if (away || isAnimated(element)) await frame();
+  else await settled(view);
   if (!element.isConnected) return { fault: "stale" };
   if (placeOf(element) !== before) return blocked(element, "moves");
   let other;

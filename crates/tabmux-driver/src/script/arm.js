@@ -25,6 +25,7 @@ function closedRoot(element) {
 // `ends` is the event with which it is done, after so many of them.
 function arm(element, { token, ends, times = 1, kind = "pointer" }) {
   disarm();
+  stirred();
   const closed = kind === "pointer" ? closedRoot(element) : null;
   const mine = { element, token, ends, times, kind, hit: null, missed: null, up: false, keys: 0, listeners: [], timer: 0, done: () => {} };
   const hear = (event) => armed === mine && event.isTrusted && heard(mine, event, closed);
@@ -32,14 +33,14 @@ function arm(element, { token, ends, times = 1, kind = "pointer" }) {
   if (closed) mine.listeners.push([closed, hear]);
   for (const [at, listener] of mine.listeners) for (const type of WATCHED) at.addEventListener(type, listener, true);
   // Keys are only counted, and a long text takes its time.
-  if (kind === "pointer") mine.timer = setTimeout(disarm, LONGEST_MS);
+  if (kind === "pointer") mine.timer = later(disarm, LONGEST_MS);
   armed = mine;
 }
 
 function heard(mine, event, closed) {
   if (event.type === "keydown") mine.keys++;
   if (mine.kind === "pointer" && !pointedWell(mine, event, closed)) return;
-  if (event.type === "touchend") setTimeout(() => event.defaultPrevented && finish(mine));
+  if (event.type === "touchend") later(() => event.defaultPrevented && finish(mine));
   if (event.type === mine.ends && --mine.times <= 0) finish(mine);
 }
 
@@ -117,6 +118,7 @@ verbs.point = async (wanted) => {
   const got = await ready(wanted);
   if (got.fault) return got;
   pointed = got.stand;
+  stirred();
   return told(got);
 };
 

@@ -1,10 +1,10 @@
-// What changed since the last look. It waits until the page rests: nothing changed for two frames. A page that never rests is
-// looked at all the same.
-const REST_FRAMES = 2;
+// What changed since the last look. It waits until the page rests; one that never does is looked at all the same.
 
 // Asked again about the same act, it compares with what was there before it.
 verbs.changes = async ({ most, patience, fresh, again }) => {
+  if (again) stirred();
   await rest(patience);
+  restedUntil = 0;
   const before = again ? (look.before ?? null) : look.known;
   look.before = before;
   const { children } = await survey(document.documentElement);
@@ -13,28 +13,6 @@ verbs.changes = async ({ most, patience, fresh, again }) => {
   if (before === null || fresh) return { first: true, text: outline(lines, most) };
   return { first: false, text: difference(before.map(remembered), lines.map(remembered), most) };
 };
-
-// Timers stand in for frames where none are drawn.
-const frameOrSoon = () => new Promise((resolve) => {
-  const timer = setTimeout(resolve, 100);
-  requestAnimationFrame(() => {
-    clearTimeout(timer);
-    resolve();
-  });
-});
-
-async function rest(patience) {
-  const until = performance.now() + patience;
-  let changed = false;
-  const observer = new MutationObserver(() => (changed = true));
-  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-  for (let quiet = 0; quiet < REST_FRAMES && performance.now() < until; quiet++) {
-    await frameOrSoon();
-    if (changed) quiet = -1;
-    changed = false;
-  }
-  observer.disconnect();
-}
 
 // The beginning of a page nobody has seen yet.
 function outline(lines, most) {

@@ -119,8 +119,7 @@ verbs.pick = async ({ option, token, patience }) => {
 
 // Whether the list took the choice.
 verbs.picked = async () => {
-  await frame();
-  await frame();
+  await rest();
   if (!field?.option) return { fault: "unknown", text: "The page forgot what it was asked" };
   const { element, option } = field;
   const marked = ["aria-selected", "aria-checked"].some((name) => option.element.getAttribute(name) === "true");

@@ -54,11 +54,12 @@ function documentInside(frame) {
   }
 }
 
-// Whether there may be closed roots that were not handed over.
-function mayHide() {
+// Whether there may be closed roots that were not handed over: any, or `new` ones that nobody asked about yet.
+function mayHide(which = "any") {
   suspects.list.clear();
   for (const root of [document, ...rootsBelow(document)]) {
     for (const element of root.querySelectorAll("*")) {
+      if (which === "new" && suspects.cleared.has(element)) continue;
       if (ownMade(element) || (element.firstChild === null ? emptyBox(element) : holdsUndrawn(element))) suspects.add(element);
     }
   }

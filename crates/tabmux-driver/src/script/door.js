@@ -19,6 +19,8 @@ globalThis.tabmux = {
   // Nobody waits any more for what was begun.
   giveUp: () => verbs.giveUp(),
 
-  // Whether an element can be seen; a text says why its name is none.
-  sees: (selector) => verbs.sees(selector),
+  // Comes when what is wanted is seen in another measure than is known; until `unwatch`.
+  watch: (wanted, known, key) => verbs.watch(wanted, known, key),
+  unwatch: (key) => verbs.unwatch(key),
+  watching: () => verbs.watching(),
 };

@@ -150,6 +150,7 @@ function holds({ element, kind, wanted }) {
 // Reports that the page heard of the value, in case it goes elsewhere for it; and where a field has to pass through another
 // value, keeps that one from the page.
 function follow(token, mute) {
+  stirred();
   const mine = field;
   const view = mine.element.ownerDocument.defaultView;
   const hear = (event) => {
@@ -189,8 +190,7 @@ const letters = (text) => text.replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();
 
 // Whether the value stayed, once the page has had its say.
 verbs.filled = async () => {
-  await frame();
-  await frame();
+  await rest();
   disarm();
   if (!field) return { fault: "unknown", text: "The page forgot what it was asked" };
   const { element, kind, wanted } = field;

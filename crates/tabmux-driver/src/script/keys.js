@@ -57,7 +57,7 @@ function takesFocus(element) {
 
 // Whether the keys of a text came to something.
 verbs.typed = async ({ token, any }) => {
-  await frame();
+  await rest();
   const landed = any ? {} : await verbs.landed({ token, patience: 0 });
   disarm();
   if (landed.fault || !typing) return landed;
@@ -98,6 +98,7 @@ verbs.scrolling = async ({ selector, x, y, ...wanted }) => {
   let mover = element;
   while (mover && !moves(mover, axis)) mover = mover === root ? null : (above(mover) ?? root);
   mover ??= root;
+  stirred();
   scrolling = { mover, from: { x: mover.scrollLeft, y: mover.scrollTop } };
   return { ...place, by };
 };

@@ -6,7 +6,7 @@ const LONGEST_ADDRESS = 200;
 // What stands among words, whatever is in it.
 const WORDLIKE = /^(button|input|select|textarea|img|svg|math)$/;
 
-const breathe = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve));
+const breathe = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => later(resolve));
 const tidy = (text) => text.replace(/[ \t\u00a0]+/g, " ").replace(/ ?\n ?/g, "\n").replace(/\n{3,}/g, "\n\n").trim();
 const oneRow = (text) => tidy(text).replace(/\n+/g, " ");
 const wrapped = (text, mark) => (text.trim() === "" ? text : text.replace(/^(\s*)(.*?)(\s*)$/s, `$1${mark}$2${mark}$3`));

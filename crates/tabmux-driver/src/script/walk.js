@@ -9,7 +9,7 @@ const BREAK = { role: "" };
 const GONE = "gone";
 
 const quote = (text) => JSON.stringify(text);
-const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve));
+const pause = () => globalThis.scheduler?.yield?.() ?? new Promise((resolve) => later(resolve));
 
 // Roles that are said with their name, and what stands in them below.
 const SECTIONS = new Set(

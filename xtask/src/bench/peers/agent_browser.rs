@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, is_root};
 use super::cli::CommandLine;
-use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Shows, Step, last_page};
 
 pub(super) const CONTENDERS: [Contender; 4] =
     [mcp(Browser::Default), mcp(Browser::SameAsTabmux), cli(Browser::Default), cli(Browser::SameAsTabmux)];
@@ -19,6 +19,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     client: |ground| client(ground, 0),
     open,
     look: || ("agent_browser_snapshot", json!({"interactive": false})),
+    shows: Shows::Everything,
     more: last_page,
     form: Some(FormDialect { look: interactive, fill, confirm: || ("agent_browser_read", json!({})) }),
 };
@@ -30,6 +31,7 @@ pub(super) const INTERACTIVE: Dialect = Dialect {
     client: |ground| client(ground, 0),
     open,
     look: interactive,
+    shows: Shows::Interactive,
     more: last_page,
     form: None,
 };

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
-use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Shows, Step, last_page};
 use super::shared::SharedLines;
 
 pub(super) const CONTENDERS: [Contender; 4] =
@@ -24,6 +24,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     client: command,
     open: |url| navigate(FIRST_PAGE, url),
     look: snapshot,
+    shows: Shows::Everything,
     more: last_page,
     form: Some(FormDialect { look: snapshot, fill, confirm: snapshot }),
 };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product, answer, is_root};
 use super::http::{HttpLine, HttpServer};
-use super::reading::{Dialect, Entry, FormDialect, Kind, Step, last_page};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Shows, Step, last_page};
 
 pub(super) const CONTENDERS: [Contender; 4] =
     [own(Browser::Default), own(Browser::SameAsTabmux), http(Browser::Default), http(Browser::SameAsTabmux)];
@@ -21,6 +21,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     client: command,
     open: |url| ("browser_navigate", json!({"url": url})),
     look: snapshot,
+    shows: Shows::Everything,
     more: last_page,
     form: Some(FormDialect { look: snapshot, fill, confirm: snapshot }),
 };

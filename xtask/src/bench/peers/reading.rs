@@ -22,7 +22,7 @@ use super::install::Installed;
 use super::pages::Pages;
 use super::{agent_browser, chrome_devtools, named_browser, playwright, tabmux, versions};
 use crate::bench::{Holds, memory, rows_table};
-pub(super) use dialect::{Dialect, Entry, FormDialect, Kind, Step, last_page};
+pub(super) use dialect::{Dialect, Entry, FormDialect, Kind, Shows, Step, last_page};
 pub(super) use forms::Orders;
 pub(super) use result::Reading;
 use result::{FormCell, ListCell, SightCell};

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::agent::{Agent, Agents, Browser, Contender, Door, Ground, OwnClient, Product};
 use super::cli::CommandLine;
-use super::reading::{Dialect, Entry, FormDialect, Kind, Step};
+use super::reading::{Dialect, Entry, FormDialect, Kind, Shows, Step};
 use crate::workspace;
 
 pub(super) const CONTENDERS: [Contender; 3] = [mcp(Browser::Default), mcp(Browser::Full), CLI];
@@ -21,6 +21,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     client,
     open,
     look,
+    shows: Shows::Everything,
     more: |reply| cursor(reply).map(|cursor| ("snapshot", json!({"cursor": cursor}))),
     form: Some(FormDialect { look: || ("snapshot", json!({"interactive": true})), fill, confirm: look }),
 };
@@ -32,6 +33,7 @@ pub(super) const UNFOLDED: Dialect = Dialect {
     client,
     open,
     look: || ("snapshot", json!({"full": true, "budget": 50_000})),
+    shows: Shows::Everything,
     more: |reply| cursor(reply).map(|cursor| ("snapshot", json!({"full": true, "budget": 50_000, "cursor": cursor}))),
     form: None,
 };
@@ -43,6 +45,7 @@ pub(super) const INTERACTIVE: Dialect = Dialect {
     client,
     open,
     look: || ("snapshot", json!({"interactive": true})),
+    shows: Shows::Interactive,
     more: |reply| cursor(reply).map(|cursor| ("snapshot", json!({"interactive": true, "cursor": cursor}))),
     form: None,
 };

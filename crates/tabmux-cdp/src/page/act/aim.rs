@@ -148,6 +148,7 @@ impl CdpPage {
     }
 
     async fn find(&self, order: &Order<'_>) -> Result<Aimed> {
+        self.awake().await?;
         let main = self.handle.0.clone();
         if let Some(number) = order.selector.and_then(Selector::reference) {
             return self.find_in(self.frame_of_ref(number), order, order.patience).await?.checked(order);

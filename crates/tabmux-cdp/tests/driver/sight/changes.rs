@@ -31,6 +31,27 @@ async fn what_a_page_does_in_its_next_frames_is_waited_for() {
     assert_eq!(changes(&stage).await.text, "+ \"first second\"");
 }
 
+/// Who counts frames misses timers, and who waits for a while waits for nothing most of the time.
+#[tokio::test]
+async fn what_a_page_does_by_its_next_timers_is_waited_for() {
+    let stage = Stage::showing("<p>before</p>").await;
+    stage.lines().await;
+    let append = |what: &str| format!("document.body.insertAdjacentHTML('beforeend', '<p>{what}</p>')");
+    let timer = |ms: u32, what: String| format!("setTimeout(() => {{ {what} }}, {ms})");
+    let cases = [
+        ("at once", timer(0, append("at once"))),
+        ("after 10", timer(10, append("after 10"))),
+        ("after 50", timer(50, append("after 50"))),
+        ("in turn", timer(15, timer(15, timer(15, append("in turn"))))),
+        ("beside a clock", format!("setInterval(() => 0, 5); {}", timer(40, append("beside a clock")))),
+        ("in a message", format!("const {{ port1, port2 }} = new MessageChannel(); port1.onmessage = () => {{ {} }}; port2.postMessage(0)", append("in a message"))),
+    ];
+    for (what, script) in cases {
+        stage.run(&format!("{{ {script} }} 0")).await;
+        assert_eq!(changes(&stage).await.text, format!("+ {what:?}"));
+    }
+}
+
 #[tokio::test]
 async fn a_page_that_goes_elsewhere_is_waited_for_and_its_beginning_told() {
     let site = support::site(|path| format!("<h1>{path}</h1><a href=/next>Next</a>")).await;

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// What a look says, and what is sent for it.
+/// What a look says, and what is sent for it by a page that was asked something before.
 async fn sent(stage: &Stage) -> (String, Vec<&'static str>) {
+    soon(stage.page.text()).await.expect("a page can be read");
     let tap = stage.browser.connection().tap(100);
     let before = tap.sent().len();
     let text = stage.lines().await;

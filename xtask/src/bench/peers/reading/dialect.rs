@@ -20,10 +20,19 @@ pub(in super::super) struct Dialect {
     pub(in super::super) open: fn(&str) -> Step,
     /// The whole page as text.
     pub(in super::super) look: fn() -> Step,
+    pub(in super::super) shows: Shows,
     /// What gets the rest, if this is a reply that was cut.
     pub(in super::super) more: fn(&str) -> Option<Step>,
     /// None for what only reads in another way.
     pub(in super::super) form: Option<FormDialect>,
+}
+
+/// What a look shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Shows {
+    Everything,
+    /// Only what can be acted upon.
+    Interactive,
 }
 
 /// How a form is filled in, as the product's documentation says an agent should.

@@ -31,8 +31,9 @@ pub(in super::super) struct Shelf {
 pub(super) struct Leaf {
     pub(super) name: String,
     pub(super) path: String,
-    /// What must be in a reading of it.
+    /// What must be in a reading of it: a word of its heading, and one of a link for whoever reads only what can be acted upon.
     pub(super) proof: String,
+    pub(super) link: Option<String>,
     pub(super) sort: Sort,
     /// None for a file of the library.
     html: Option<String>,
@@ -95,7 +96,7 @@ fn kind(file: &Path) -> &'static str {
 fn made(name: &str, proof: &str, body: &str) -> Leaf {
     let path = format!("/shelf/{}.html", name.replace(' ', "-"));
     let html = format!("<!doctype html><html lang=en><title>{proof}</title><link rel=icon href=\"data:,\"><h1>{proof}</h1>{body}</html>");
-    Leaf { name: name.to_owned(), path, proof: proof.to_owned(), sort: Sort::Made, html: Some(html) }
+    Leaf { name: name.to_owned(), path, proof: proof.to_owned(), link: link(body), sort: Sort::Made, html: Some(html) }
 }
 
 fn small_form() -> String {
@@ -160,21 +161,22 @@ fn documentation(library: &Path, count: usize) -> Result<Vec<Leaf>> {
     let mut files = Vec::new();
     collect(library, &mut files)?;
     files.sort();
-    let mut makers: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    let mut makers: BTreeMap<String, Vec<Leaf>> = BTreeMap::new();
     for file in files {
         let path = file.strip_prefix(library)?.to_string_lossy().into_owned();
-        let heading = std::fs::read(&file).ok().and_then(|html| heading(&String::from_utf8_lossy(&html)));
-        if let (Some(maker), Some(heading)) = (maker(&path), heading) {
-            makers.entry(maker).or_default().push((path, heading));
+        let Ok(html) = std::fs::read(&file).map(|html| String::from_utf8_lossy(&html).into_owned()) else { continue };
+        if let (Some(maker), Some(proof)) = (maker(&path), heading(&html)) {
+            let name = format!("{maker}: {}", path.rsplit('/').next().unwrap_or_default());
+            let (path, link) = (format!("/library/{path}"), link(&html));
+            makers.entry(maker).or_default().push(Leaf { name, path, proof, link, sort: Sort::Documentation, html: None });
         }
     }
     let mut leaves = Vec::new();
     for (maker, pages) in makers {
         ensure!(pages.len() >= count, "{maker} has only {} pages with a heading", pages.len());
-        for (path, proof) in (0..count).map(|at| &pages[at * pages.len() / count]) {
-            let name = format!("{maker}: {}", path.rsplit('/').next().unwrap_or_default());
-            leaves.push(Leaf { name, path: format!("/library/{path}"), proof: proof.clone(), sort: Sort::Documentation, html: None });
-        }
+        let total = pages.len();
+        let chosen = |number: usize| (0..count).any(|one| one * total / count == number);
+        leaves.extend(pages.into_iter().enumerate().filter(|(number, _)| chosen(*number)).map(|(_, leaf)| leaf));
     }
     Ok(leaves)
 }
@@ -202,10 +204,21 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 fn heading(html: &str) -> Option<String> {
     let start = ["<h1", "<h2"].iter().find_map(|tag| html.find(tag))?;
     let rest = &html[start..];
-    let inner = &rest[rest.find('>')? + 1..rest.find("</h")?];
+    longest_word(&rest[rest.find('>')? + 1..rest.find("</h")?])
+}
+
+/// The same of the first link that has words of its own.
+fn link(html: &str) -> Option<String> {
+    html.split("<a ").skip(1).find_map(|rest| {
+        let (attributes, inner) = rest.split_once('>').filter(|(attributes, _)| attributes.contains("href"))?;
+        longest_word(inner.split("</a").next().filter(|_| !attributes.ends_with('/'))?)
+    })
+}
+
+fn longest_word(html: &str) -> Option<String> {
     let mut text = String::new();
     let mut inside = false;
-    for c in inner.chars() {
+    for c in html.chars() {
         match c {
             '<' => inside = true,
             '>' => inside = false,
@@ -230,6 +243,8 @@ mod tests {
         assert_eq!(list().matches("<li>").count(), 200);
         assert_eq!(heading("<h1 id=x>3. <code>git</code> attributes(5)</h1>").as_deref(), Some("attributes"));
         assert_eq!(heading("<p>nothing</p>"), None);
+        let links = "<a name=words>Anchor</a><a href=/><img alt=Picture></a> <a href=/x>The <b>next</b> chapter</a> <a href=/y>Afterwards</a>";
+        assert_eq!((link(links).as_deref(), link("<p>no links")), (Some("chapter"), None));
         assert_eq!(maker("usr/share/doc/exim4-doc-html/spec_html/ch01.html").as_deref(), Some("exim4-doc-html"));
         assert_eq!(maker("usr/share/gtk-doc/html/cairo/index.html").as_deref(), Some("cairo"));
     }

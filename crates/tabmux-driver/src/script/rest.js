@@ -1,0 +1,148 @@
+// When a page rests: what it was about to do is done. Frames alone do not say so, since a timer may fire after any number of
+// them. But a window numbers its timers and frames for all worlds alike, so it shows whether the page asked for some; and at an
+// idle moment the browser knows when the next thing is due, as far as fifty milliseconds ahead.
+
+const NOTHING = () => {};
+
+// How often something was asked of a window by others than this script.
+class Asked {
+  #own = new WeakMap();
+  #ask;
+  #drop;
+
+  constructor(ask, drop) {
+    this.#ask = ask;
+    this.#drop = drop;
+  }
+
+  // We asked ourselves.
+  note(view = globalThis) {
+    this.#own.set(view, (this.#own.get(view) ?? 0) + 1);
+  }
+
+  count(view = globalThis) {
+    const number = this.#ask(view);
+    this.#drop(view, number);
+    this.note(view);
+    return number - this.#own.get(view);
+  }
+}
+
+const timers = new Asked((view) => view.setTimeout(NOTHING), (view, number) => view.clearTimeout(number));
+const pictures = new Asked((view) => view.requestAnimationFrame(NOTHING), (view, number) => view.cancelAnimationFrame(number));
+
+// All timers of this script are set here.
+function later(work, ms = 0) {
+  timers.note();
+  return setTimeout(work, ms);
+}
+const pause = (ms) => new Promise((done) => later(done, ms));
+
+// Comes with the next picture of the page; by the clock where none is drawn.
+const frame = () =>
+  new Promise((done) => {
+    const late = later(done, 500);
+    pictures.note();
+    requestAnimationFrame(() => {
+      clearTimeout(late);
+      done();
+    });
+  });
+
+// How long nothing is due, in milliseconds; 0 where the page is never idle, or its browser does not say.
+const idle = () =>
+  new Promise((done) => {
+    if (globalThis.requestIdleCallback === undefined) return void later(() => done(0), 10);
+    requestIdleCallback((deadline) => done(deadline.didTimeout ? 0 : deadline.timeRemaining()), { timeout: 50 });
+  });
+
+// This window and those of the same site in it.
+function* views(view = globalThis) {
+  yield view;
+  for (let at = 0; at < view.length; at++) {
+    try {
+      if (view[at].document) yield* views(view[at]);
+    } catch {
+      // Another site's.
+    }
+  }
+}
+
+function timersSet() {
+  let all = 0;
+  for (const view of views()) all += timers.count(view);
+  return all;
+}
+
+// What is due sooner than this is waited for; a page that set timers of its own since it was acted upon gets more. Who does not
+// change for so long rests, however much it ticks.
+const SOON_MS = 33;
+const STILL_MS = 55;
+const MOST_CHAINED = 8;
+const FAR_MS = 49;
+
+// What an act waited for, the question what changed by it need not wait for again, if it comes within this time.
+const FRESH_MS = 10;
+let restedUntil = 0;
+let timersBefore = 0;
+
+// Something is about to be done to the page.
+function stirred() {
+  restedUntil = 0;
+  timersBefore = timersSet();
+}
+
+// Told in the very moment of a timer, it does not count what that one sets; so it is asked twice.
+async function isFar(ahead) {
+  if (ahead < FAR_MS) return false;
+  await pause(0);
+  return (await idle()) >= FAR_MS;
+}
+
+// A page that never rests is waited for no longer than `patience`.
+async function rest(patience = 1000) {
+  const began = performance.now();
+  if (began < restedUntil) return;
+  const until = began + patience;
+  let changed = began;
+  const observer = new MutationObserver(() => (changed = performance.now()));
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  for (let before; before !== changed && performance.now() < until; ) {
+    before = changed;
+    await frame();
+    await nothingDue(began, until, () => changed);
+  }
+  observer.disconnect();
+  restedUntil = performance.now() + FRESH_MS;
+  timersBefore = timersSet();
+}
+
+async function nothingDue(began, until, changed) {
+  let known = timersSet();
+  let [since, chained] = [began, 0];
+  for (;;) {
+    const ahead = await idle();
+    const now = performance.now();
+    const set = timersSet();
+    // A timer that sets another one is not over.
+    if (set !== known && chained++ < MOST_CHAINED) since = now;
+    known = set;
+    if (now >= until || now - Math.max(since, changed()) >= STILL_MS) break;
+    if (set === timersBefore ? now + ahead >= began + SOON_MS : await isFar(ahead)) return;
+    await pause(ahead);
+  }
+  // What is due by now comes before this.
+  await pause(0);
+}
+
+// Comes at once where nothing is due before the next picture that could move something, else with that picture.
+const PICTURE_MS = 17;
+const drawnFor = new WeakMap();
+
+async function settled(view) {
+  const asked = pictures.count(view);
+  const still = drawnFor.get(view) === asked;
+  drawnFor.set(view, asked);
+  const drawing = frame();
+  if (!still || (await Promise.race([idle(), drawing])) < PICTURE_MS) await drawing;
+}

@@ -1,0 +1,94 @@
+// Waiting: says how far what is wanted can be seen in this frame, as soon as that is another than what is known already. It looks
+// when something happens in the document, and once a second for what makes no event; a page that changes all the time is looked
+// at for a fifth of the time at most.
+const LONGEST_PAUSE_MS = 1000;
+const TELLING = ["load", "readystatechange", "transitionend", "animationend", "toggle", "change", "focusin"];
+
+// By key: how to end one, and when it may look again.
+const watches = new Map();
+
+const plainly = (text) => text.replace(/\s+/g, " ").trim().toLowerCase();
+
+function* shadowsBelow(root) {
+  for (const element of root.querySelectorAll("*")) {
+    const inner = shadowOf(element);
+    if (inner) {
+      yield inner;
+      yield* shadowsBelow(inner);
+    }
+  }
+}
+
+// What a person reads in this frame, also in its shadow roots.
+function wordsShown() {
+  const page = document.body ?? document.documentElement;
+  const texts = [page?.innerText ?? page?.textContent ?? ""];
+  for (const { host, childNodes } of shadowsBelow(document)) {
+    if (!host.checkVisibility({ visibilityProperty: true })) continue;
+    for (const node of childNodes) texts.push(node.nodeType === 3 ? node.data : node.checkVisibility?.() ? (node.innerText ?? "") : "");
+  }
+  return plainly(texts.join("\n"));
+}
+
+// What is no selector names nothing.
+const sees = (selector) => verbs.sees(selector) === true;
+
+// Before the page is there, everything is gone from it.
+const isGone = ({ gone, goneSelector, main }) =>
+  !(main && document.readyState === "loading") && !wordsShown().includes(plainly(gone)) && !(goneSelector && sees(goneSelector));
+
+function outlook(wanted) {
+  const selector = wanted.selector === undefined || verbs.sees(wanted.selector);
+  if (typeof selector === "string") return { problem: selector };
+  const text = wanted.text === undefined || wordsShown().includes(plainly(wanted.text));
+  const gone = wanted.gone === undefined || isGone(wanted);
+  const unseen = !text || !selector || (wanted.gone !== undefined && gone);
+  return { text, selector, gone, hides: unseen && mayHide("new") };
+}
+
+const differ = (now, known) => known === null || now.problem !== undefined || ["text", "selector", "gone", "hides"].some((part) => now[part] !== known[part]);
+
+verbs.watch = (wanted, known, key) =>
+  new Promise((resolve) => {
+    let next = watches.get(key)?.next ?? 0;
+    let timer;
+    const changed = () => (timer ??= later(look, Math.max(0, next - performance.now())));
+    const observer = new MutationObserver(changed);
+    let clock;
+    const tick = () => {
+      clock = later(tick, LONGEST_PAUSE_MS);
+      changed();
+    };
+    const observed = new WeakSet();
+    const stop = () => {
+      clearTimeout(timer);
+      clearTimeout(clock);
+      observer.disconnect();
+      for (const event of TELLING) removeEventListener(event, changed, true);
+    };
+    function look() {
+      const began = performance.now();
+      timer = undefined;
+      for (const root of [document, ...shadowsBelow(document)]) {
+        if (!observed.has(root)) observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true });
+        observed.add(root);
+      }
+      const now = outlook(wanted);
+      const ended = performance.now();
+      next = ended + Math.min(4 * (ended - began), LONGEST_PAUSE_MS);
+      watches.set(key, { stop, next });
+      if (!differ(now, known)) return;
+      stop();
+      resolve(now);
+    }
+    for (const event of TELLING) addEventListener(event, changed, true);
+    watches.set(key, { stop, next });
+    tick();
+  });
+
+verbs.unwatch = (key) => {
+  watches.get(key)?.stop();
+  watches.delete(key);
+};
+
+verbs.watching = () => watches.size;
