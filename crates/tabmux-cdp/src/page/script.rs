@@ -11,8 +11,6 @@ use super::CdpPage;
 use super::frames::World;
 use super::world::Failure;
 
-const CALL: &str = "function (...call) { return tabmux.call(...call); }";
-
 /// Which numbers are free for new refs: every `step`th from `first`. Frames that are asked at the same time take turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
@@ -59,17 +57,30 @@ impl CdpPage {
     ) -> std::result::Result<T, Failure> {
         let argument = serde_json::to_value(argument).expect("what is asked of a page is plain data");
         let arguments = [verb.into(), argument, numbers.first.into(), numbers.step.into()];
-        let (world, value) = self.call_in_frame(frame, function, &arguments).await?;
-        let Answer { value, next } = read(value)?;
+        let (world, value) = self.call_in_frame(frame, |world| function(world, "call"), &arguments).await?;
+        self.answered(frame, &world, numbers, value)
+    }
+
+    /// What the door answered in a world.
+    pub(super) fn answered<T: DeserializeOwned>(
+        &self,
+        frame: &str,
+        world: &World,
+        numbers: Numbers,
+        answer: Value,
+    ) -> std::result::Result<T, Failure> {
+        let Answer { value, next } = read(answer)?;
         let mut frames = self.state.frames();
-        frames.is_ready(frame, &world);
+        frames.is_ready(frame, world);
         frames.numbered(&self.handle.0, frame, numbers.first, next, numbers.step);
         read(value)
     }
 }
 
-fn function(world: &World) -> Cow<'static, str> {
-    if world.ready { CALL.into() } else { format!("function (...call) {{ {SCRIPT}; return tabmux.call(...call); }}").into() }
+/// What goes through a door of the script; the first time it carries the script along.
+pub(super) fn function(world: &World, door: &str) -> Cow<'static, str> {
+    let script = if world.ready { "" } else { SCRIPT };
+    format!("function (...call) {{ {script}; return tabmux.{door}(...call); }}").into()
 }
 
 /// The script and this room are of one build, so another shape is a defect of ours.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Element, Result, Rows, Scope, Sight, Snapshot, Which};
 
 use super::CdpPage;
-use super::closed::CLOSED_ROUNDS;
+use super::closed::{CLOSED_ROUNDS, Handed};
 use super::script::{Numbers, failed};
 
 /// How long a frame of another site may take; the page itself has the call's own time.
@@ -24,8 +24,6 @@ const MAX_ELEMENTS: u32 = 500;
 struct Wish<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<Value>,
-    /// There is nothing more to look into.
-    opened: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +55,6 @@ struct Problem {
     text: String,
     #[serde(default)]
     near: Vec<String>,
-    hides: bool,
 }
 
 #[derive(Deserialize)]
@@ -69,18 +66,9 @@ struct Lines {
     frames: Vec<Beyond>,
     /// Which frame of which frame it is itself.
     path: Vec<i32>,
-    /// There may be closed shadow roots.
-    hides: bool,
 }
 
 impl Seen {
-    fn hides(&self) -> bool {
-        match self {
-            Self::Problem(problem) => problem.hides,
-            Self::Lines(lines) => lines.hides,
-        }
-    }
-
     fn is_elsewhere(&self) -> bool {
         matches!(self, Self::Problem(problem) if problem.problem == "none")
     }
@@ -130,15 +118,19 @@ impl CdpPage {
 
     /// In one frame, also in its closed shadow roots.
     async fn look_in(&self, frame: &str, sight: &Sight) -> Result<Seen> {
-        let mut wish = wish(sight);
+        let wish = json!(wish(sight));
+        let look = || async { self.script_and_suspects::<Seen>(frame, "snapshot", &wish).await.map_err(failed) };
+        let (mut seen, mut suspects) = look().await?;
         for _ in 0..CLOSED_ROUNDS {
-            let seen: Seen = self.script_in(frame, "snapshot", &wish).await.map_err(failed)?;
-            if !seen.hides() || self.open_closed_roots(frame).await.map_err(failed)? == 0 {
-                return Ok(seen);
+            let Some(found) = suspects.take() else { break };
+            let (none, handed) = (found.found_none(), self.hand_over(found));
+            if none {
+                break;
             }
+            let (handed, looked) = futures::join!(handed, look());
+            (seen, suspects) = if handed == Handed::Late { look().await? } else { looked? };
         }
-        wish.opened = true;
-        self.script_in(frame, "snapshot", &wish).await.map_err(failed)
+        Ok(seen)
     }
 
     pub(super) async fn visible_elements(&self) -> Result<(Vec<Element>, u64)> {
@@ -189,7 +181,6 @@ fn wish(sight: &Sight) -> Wish<'_> {
             Scope::Part(selector) => Some(selector.for_script()),
             Scope::Page | Scope::Span(..) => None,
         },
-        opened: false,
         from,
         to,
         interactive: sight.which == Which::Interactive,

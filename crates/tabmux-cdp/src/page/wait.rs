@@ -2,7 +2,6 @@
 //! of all of them counts; a page that goes elsewhere is asked again in its next document. A frame that never answers keeps
 //! nobody but who waits for something to be gone from it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,16 +9,15 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tabmux_driver::{Awaited, DriverError, Result, SCRIPT, Selector};
+use tabmux_driver::{Awaited, DriverError, Result, Selector};
 use tokio::sync::watch;
 
 use super::CdpPage;
 use super::frames::World;
-use super::script::read;
+use super::script::{function, read};
 use super::state::{Life, Progress};
 use super::world::Failure;
 
-const WATCH: &str = "function (...call) { return tabmux.watch(...call); }";
 const STOP: &str = "function (key) { globalThis.tabmux?.unwatch(key); }";
 
 /// Whether something held at once.
@@ -200,17 +198,16 @@ async fn ask(
     page: &CdpPage,
     frame: String,
     mut world: World,
-    wanted: Value,
+    mut wanted: Value,
     mut known: Option<Outlook>,
     key: u64,
 ) -> (String, World, Said) {
-    let main = frame == page.handle.0;
-    let mut wanted = wanted;
-    wanted["main"] = main.into();
+    wanted["main"] = (frame == page.handle.0).into();
     loop {
-        let function: Cow<'_, str> =
-            if world.ready { WATCH.into() } else { format!("function (...call) {{ {SCRIPT}; return tabmux.watch(...call); }}").into() };
-        let said = page.call_in_world(&world, &function, &[wanted.clone(), json!(known), key.into()]).await.and_then(read::<Outlook>);
+        let said = page
+            .call_in_world(&world, &function(&world, "watch"), &[wanted.clone(), json!(known), key.into()])
+            .await
+            .and_then(read::<Outlook>);
         match said {
             Ok(outlook) if outlook.hides => {
                 world.ready = true;

@@ -9,7 +9,7 @@ use super::frames::{WORLD, World};
 use super::{CdpPage, act, console, own_world};
 use crate::CdpError;
 use crate::protocol::page::CreateIsolatedWorld;
-use crate::protocol::runtime::{CallArgument, CallFunctionOn};
+use crate::protocol::runtime::{CallArgument, CallFunctionOn, CallFunctionOnReply};
 
 /// How often a page may go elsewhere just before a call reaches its document.
 const ATTEMPTS: usize = 5;
@@ -66,12 +66,21 @@ impl CdpPage {
         function: impl Fn(&World) -> Cow<'static, str>,
         arguments: &[Value],
     ) -> Result<(World, Value), Failure> {
+        let (world, reply) = self.reply_in_frame(frame, |world| call(world, &function(world), arguments)).await?;
+        Ok((world, value(reply)?))
+    }
+
+    pub(super) async fn reply_in_frame(
+        &self,
+        frame: &str,
+        command: impl Fn(&World) -> CallFunctionOn,
+    ) -> Result<(World, CallFunctionOnReply), Failure> {
         for _ in 0..ATTEMPTS {
             let world = self.world_of(frame).await?;
-            match self.call_in_world(&world, &function(&world), arguments).await {
+            match self.call_in(&world.session, &command(&world)).await.map_err(Failure::from) {
                 // It is a former document's; the next one's is known, or asked for.
                 Err(Failure::NoDocument) => self.state.frames().forget(frame, &world),
-                other => return other.map(|value| (world, value)),
+                other => return other.map(|reply| (world, reply)),
             }
         }
         Err(Failure::NoDocument)
@@ -79,11 +88,7 @@ impl CdpPage {
 
     /// Calls a function and waits for its value, and for that of the promise it returns.
     pub(super) async fn call_in_world(&self, world: &World, function: &str, arguments: &[Value]) -> Result<Value, Failure> {
-        let reply = self.call_in(&world.session, &call(world, function, arguments)).await.map_err(Failure::from)?;
-        match reply.exception_details {
-            Some(details) => Err(Failure::Threw(console::thrown(&details))),
-            None => Ok(reply.result.value.unwrap_or_default()),
-        }
+        value(self.call_in(&world.session, &call(world, function, arguments)).await?)
     }
 
     /// Calls a function of which nobody wants to know what became of it.
@@ -92,7 +97,14 @@ impl CdpPage {
     }
 }
 
-fn call(world: &World, function: &str, arguments: &[Value]) -> CallFunctionOn {
+fn value(reply: CallFunctionOnReply) -> Result<Value, Failure> {
+    match reply.exception_details {
+        Some(details) => Err(Failure::Threw(console::thrown(&details))),
+        None => Ok(reply.result.value.unwrap_or_default()),
+    }
+}
+
+pub(super) fn call(world: &World, function: &str, arguments: &[Value]) -> CallFunctionOn {
     let argument = |value: &Value| CallArgument { value: Some(value.clone()), ..CallArgument::default() };
     CallFunctionOn {
         function_declaration: function.to_owned(),

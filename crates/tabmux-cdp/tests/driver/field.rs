@@ -101,7 +101,11 @@ async fn a_value_that_did_not_stick_is_an_error() {
         assert!(why.contains(words), "{selector}: {why}");
     }
     for ms in [0, 20, 50] {
-        stage.run(&format!("document.getElementById('name').oninput = ({{ target }}) => setTimeout(() => {{ target.value = ''; }}, {ms}); 0")).await;
+        stage
+            .run(&format!(
+                "document.getElementById('name').oninput = ({{ target }}) => setTimeout(() => {{ target.value = ''; }}, {ms}); 0"
+            ))
+            .await;
         let DriverError::NotActionable(why) = stage.refused(set("#name", "abc")).await else { panic!("taken back after {ms} ms") };
         assert!(why.contains("did not keep the value: it is \"\" now"), "{ms}: {why}");
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::Want;
 use tabmux_driver::{Awaited, Browser, ContextSpec, DriverError, Navigation, Page, UrlPattern};
 
 use crate::support;
@@ -76,6 +77,79 @@ async fn what_is_no_selector_is_said_and_a_text_may_look_like_none() {
     assert!(matches!(soon(page.wait_for(&selector("p[["))).await, Err(DriverError::BadSelector { .. })));
     assert_eq!(soon(page.wait_for(&gone("p[["))).await, Ok(()), "as a text it is not there");
     assert_eq!(soon(page.wait_for(&text("50 % [off]"))).await, Ok(()));
+}
+
+/// A page with a frame of its own site, one of another, and an element that keeps its inside to itself.
+async fn framed(want: Want) -> (Arc<CdpBrowser>, Arc<dyn Page>) {
+    let site = support::site(|path| match path {
+        "/" => "<p>outer</p><iframe src=/near></iframe><x-own></x-own><script>const far = document.createElement('iframe'); \
+                far.src = location.origin.replace('127.0.0.1', 'localhost') + '/far'; document.body.append(far); \
+                customElements.define('x-own', class extends HTMLElement { constructor() { super(); \
+                  window.inside = this.attachShadow({ mode: 'closed' }); inside.innerHTML = '<b>closed words</b>'; } })</script>"
+            .into(),
+        // It says of itself what comes later, when it is told to.
+        path => format!("<p id=words>text of {path}</p><script>onmessage = ({{ data }}) => {{ words.textContent = data; }}</script>"),
+    })
+    .await;
+    let browser = support::chromium_for(want).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    (browser, page)
+}
+
+/// Also what comes later, and what goes.
+#[tokio::test]
+async fn what_is_in_frames_of_any_site_and_in_closed_shadow_roots_is_waited_for() {
+    for want in [Want::Plain, Want::Full] {
+        let (_browser, page) = framed(want).await;
+        for words in ["outer", "text of /near", "text of /far", "closed words"] {
+            soon(page.wait_for(&text(words))).await.unwrap_or_else(|error| panic!("{want:?}, {words}: {error}"));
+        }
+        for there in ["text=\"text of /far\"", "text=\"closed words\"", "role=paragraph", "b"] {
+            soon(page.wait_for(&selector(there))).await.unwrap_or_else(|error| panic!("{want:?}, {there}: {error}"));
+        }
+        let cases = [
+            (text("near later"), "frames[0].postMessage('near later', '*')"),
+            (text("far later"), "frames[1].postMessage('far later', '*')"),
+            (text("closed later"), "inside.firstChild.textContent = 'closed later'"),
+            (gone("far later"), "frames[1].postMessage('far again', '*')"),
+            (gone("closed later"), "inside.firstChild.remove()"),
+            (gone("near later"), "document.querySelector('iframe').remove()"),
+        ];
+        for (awaited, script) in cases {
+            let early = tokio::time::timeout(Duration::from_millis(100), page.wait_for(&awaited)).await;
+            assert!(early.is_err(), "{want:?}: {awaited:?} was so before {script}");
+            let run = format!("{{ {script} }} 0");
+            let (waited, ran) = soon(async { tokio::join!(page.wait_for(&awaited), page.evaluate(&run)) }).await;
+            assert_eq!((waited, ran), (Ok(()), Ok(json!(0))), "{want:?}: {script}");
+        }
+    }
+}
+
+/// What spins in a frame of another process keeps nobody from what is elsewhere, and a wait can be given up.
+#[tokio::test]
+async fn a_frame_that_never_answers_holds_up_only_who_waits_for_it() {
+    let site = support::site(|path| match path {
+        "/" => "<p>outer</p><script>const far = document.createElement('iframe'); \
+                far.src = location.origin.replace('127.0.0.1', 'localhost') + '/far'; document.body.append(far); \
+                onmessage = () => { document.body.append('It spins'); };</script>"
+            .into(),
+        _ => "<p>spinning</p><script>parent.postMessage(0, '*'); onmessage = () => { for (;;); };</script>".into(),
+    })
+    .await;
+    let browser = support::chromium_for(Want::Full).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    soon(page.wait_for(&text("It spins"))).await.expect("the frame is there");
+    soon(page.wait_for(&text("spinning"))).await.expect("it can be seen");
+    soon(page.evaluate("frames[0].postMessage(0, '*'); document.body.append('Later'); 0")).await.expect("it runs");
+    soon(page.wait_for(&text("Later"))).await.expect("the page itself is seen");
+    soon(page.wait_for(&selector("body"))).await.expect("the page itself is seen");
+    let gone = gone("nowhere");
+    assert!(tokio::time::timeout(Duration::from_millis(300), page.wait_for(&gone)).await.is_err(), "who knows what is in it");
+    soon(context.close()).await.expect("it closes");
 }
 
 /// A wait that nobody waits for any more does no work in the page, and one that is over neither.

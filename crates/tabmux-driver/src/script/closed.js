@@ -10,8 +10,10 @@ const MOST_SUSPECTS = 200;
 
 const suspects = {
   list: new Set(),
-  // What a look asked for already.
+  // What was asked for already and answered, and what was asked for and not answered yet: nobody may wait for it any more.
   cleared: new WeakSet(),
+  asked: new Map(),
+  number: 0,
 
   add(element) {
     if (this.list.size < MOST_SUSPECTS && shadowOf(element) === null) this.list.add(element);
@@ -21,11 +23,19 @@ const suspects = {
     if (!this.cleared.has(element)) this.add(element);
   },
 
+  // A number for the question, and the elements.
   take() {
-    const taken = [...this.list];
+    this.asked.delete(this.number - 3);
+    this.asked.set(++this.number, [...this.list]);
     this.list.clear();
-    taken.forEach((element) => this.cleared.add(element));
-    return taken;
+    return [this.number, ...this.asked.get(this.number)];
+  },
+
+  // These are all their closed roots.
+  answered(number, roots) {
+    this.asked.get(number)?.forEach((element) => this.cleared.add(element));
+    this.asked.delete(number);
+    roots.forEach((root) => opened.set(root.host, root));
   },
 };
 

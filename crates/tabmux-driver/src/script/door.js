@@ -7,11 +7,17 @@ globalThis.tabmux = {
     return value instanceof Promise ? value.then(answer) : answer(value);
   },
 
-  // Elements that may have closed shadow roots, themselves and not as data.
+  // Elements that may have closed shadow roots, themselves and not as data, behind a number for the question.
   suspects: () => suspects.take(),
 
-  // Takes closed shadow roots.
-  open: (roots) => roots.forEach((root) => opened.set(root.host, root)),
+  // The same behind what a verb answers, which is a text here.
+  async callAndSuspect(...call) {
+    const answer = await this.call(...call);
+    return [JSON.stringify(answer), ...(answer.value.hides ? suspects.take() : [])];
+  },
+
+  // Takes the closed shadow roots that were found.
+  open: (number, ...roots) => suspects.answered(number, roots),
 
   // The field that was found last, itself and not as data.
   field: () => verbs.field(),

@@ -53,7 +53,7 @@ const frame = () =>
 const idle = () =>
   new Promise((done) => {
     if (globalThis.requestIdleCallback === undefined) return void later(() => done(0), 10);
-    requestIdleCallback((deadline) => done(deadline.didTimeout ? 0 : deadline.timeRemaining()), { timeout: 50 });
+    requestIdleCallback((deadline) => done(deadline.didTimeout ? 0 : deadline.timeRemaining()), { timeout: 30 });
   });
 
 // This window and those of the same site in it.
@@ -74,12 +74,13 @@ function timersSet() {
   return all;
 }
 
-// What is due sooner than this is waited for; a page that set timers of its own since it was acted upon gets more. Who does not
-// change for so long rests, however much it ticks.
-const SOON_MS = 33;
+// A page that set no timers since it was acted upon rests after its next picture, and after what is due at once. One that did is
+// waited for until nothing is due as far as the browser looks, or nothing changed for a while however much it ticks.
+const SOON_MS = 8;
+const FAR_MS = 49;
 const STILL_MS = 55;
 const MOST_CHAINED = 8;
-const FAR_MS = 49;
+const MOST_PICTURES = 3;
 
 // What an act waited for, the question what changed by it need not wait for again, if it comes within this time.
 const FRESH_MS = 10;
@@ -107,10 +108,13 @@ async function rest(patience = 1000) {
   let changed = began;
   const observer = new MutationObserver(() => (changed = performance.now()));
   observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-  for (let before; before !== changed && performance.now() < until; ) {
-    before = changed;
+  let drawn = 0;
+  for (let before, asked; performance.now() < until; ) {
+    [before, asked] = [changed, pictures.count()];
     await frame();
     await nothingDue(began, until, () => changed);
+    const draws = pictures.count() !== asked && ++drawn < MOST_PICTURES;
+    if (before === changed && !draws) break;
   }
   observer.disconnect();
   restedUntil = performance.now() + FRESH_MS;
@@ -122,27 +126,27 @@ async function nothingDue(began, until, changed) {
   let [since, chained] = [began, 0];
   for (;;) {
     const ahead = await idle();
-    const now = performance.now();
-    const set = timersSet();
+    const [now, set] = [performance.now(), timersSet()];
+    if (set === timersBefore) return void (ahead < SOON_MS && (await pause(ahead)));
     // A timer that sets another one is not over.
     if (set !== known && chained++ < MOST_CHAINED) since = now;
     known = set;
     if (now >= until || now - Math.max(since, changed()) >= STILL_MS) break;
-    if (set === timersBefore ? now + ahead >= began + SOON_MS : await isFar(ahead)) return;
+    if (await isFar(ahead)) return;
     await pause(ahead);
   }
   // What is due by now comes before this.
   await pause(0);
 }
 
-// Comes at once where nothing is due before the next picture that could move something, else with that picture.
-const PICTURE_MS = 17;
-const drawnFor = new WeakMap();
+// Comes at once where nothing can move before the next picture, else with that picture.
+const PICTURE_MS = 12;
+const lastAsked = new WeakMap();
 
 async function settled(view) {
-  const asked = pictures.count(view);
-  const still = drawnFor.get(view) === asked;
-  drawnFor.set(view, asked);
+  const asked = `${pictures.count(view)} ${timersSet()}`;
+  const still = lastAsked.get(view) === asked;
+  lastAsked.set(view, asked);
   const drawing = frame();
   if (!still || (await Promise.race([idle(), drawing])) < PICTURE_MS) await drawing;
 }

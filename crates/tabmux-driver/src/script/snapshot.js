@@ -8,7 +8,7 @@ verbs.snapshot = async (wish) => {
   let root = document.documentElement;
   if (wish.scope !== undefined) {
     const { element, fault, text, near } = verbs.find(wish.scope);
-    const hides = fault === "none" && wish.opened !== true && mayHide();
+    const hides = fault === "none" && mayHide();
     if (fault !== undefined) return { problem: fault, text, near, hides };
     root = element;
   }

@@ -44,7 +44,13 @@ async fn what_a_page_does_by_its_next_timers_is_waited_for() {
         ("after 50", timer(50, append("after 50"))),
         ("in turn", timer(15, timer(15, timer(15, append("in turn"))))),
         ("beside a clock", format!("setInterval(() => 0, 5); {}", timer(40, append("beside a clock")))),
-        ("in a message", format!("const {{ port1, port2 }} = new MessageChannel(); port1.onmessage = () => {{ {} }}; port2.postMessage(0)", append("in a message"))),
+        (
+            "in a message",
+            format!(
+                "const {{ port1, port2 }} = new MessageChannel(); port1.onmessage = () => {{ {} }}; port2.postMessage(0)",
+                append("in a message")
+            ),
+        ),
     ];
     for (what, script) in cases {
         stage.run(&format!("{{ {script} }} 0")).await;

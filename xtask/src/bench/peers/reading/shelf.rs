@@ -243,7 +243,8 @@ mod tests {
         assert_eq!(list().matches("<li>").count(), 200);
         assert_eq!(heading("<h1 id=x>3. <code>git</code> attributes(5)</h1>").as_deref(), Some("attributes"));
         assert_eq!(heading("<p>nothing</p>"), None);
-        let links = "<a name=words>Anchor</a><a href=/><img alt=Picture></a> <a href=/x>The <b>next</b> chapter</a> <a href=/y>Afterwards</a>";
+        let links =
+            "<a name=words>Anchor</a><a href=/><img alt=Picture></a> <a href=/x>The <b>next</b> chapter</a> <a href=/y>Afterwards</a>";
         assert_eq!((link(links).as_deref(), link("<p>no links")), (Some("chapter"), None));
         assert_eq!(maker("usr/share/doc/exim4-doc-html/spec_html/ch01.html").as_deref(), Some("exim4-doc-html"));
         assert_eq!(maker("usr/share/gtk-doc/html/cairo/index.html").as_deref(), Some("cairo"));
