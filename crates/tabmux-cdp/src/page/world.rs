@@ -42,7 +42,7 @@ impl CdpPage {
                 Err(other) => Err(other),
             }
         };
-        self.awake.get_or_try_init(wake).await.map(|()| ())
+        self.awake.get_or_try_init(wake).await.copied()
     }
 
     /// Known from events, but for pages that another daemon left: those are asked once for each document.
