@@ -13,7 +13,7 @@ use tabmux_driver::{
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose};
+use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose, is_hidden};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
@@ -104,8 +104,10 @@ impl CdpBrowser {
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
         let windows = Arc::clone(&self.windows);
-        let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser);
-        let context = Arc::new(if self.kept.is_none() { context.among_a_persons() } else { context });
+        let context = Arc::new_cyclic(|me| {
+            let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser, Weak::clone(me));
+            if self.kept.is_none() { context.among_a_persons() } else { context }
+        });
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -117,7 +119,7 @@ impl CdpBrowser {
         let furnished = async {
             self.furnish(&context).await?;
             match &spec.source {
-                Some(beginning) => context.begin_with(&**beginning.source()).await,
+                Some(beginning) => context.begin_with(beginning).await,
                 None => Ok(()),
             }
         };
@@ -135,6 +137,16 @@ impl CdpBrowser {
         let ours = if self.kept.is_some() { Whose::Ours } else { Whose::Theirs };
         let (downloads, permissions) = futures::join!(context.place_downloads(ours), context.furnish());
         downloads.and(permissions)
+    }
+
+    /// Hidden tabs of a former daemon, which not even the end of their context would close.
+    async fn close_hidden(&self) -> Result<()> {
+        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        for info in targets.into_iter().filter(|info| is_hidden(info) && !self.windows.has_made(&info.target_id)) {
+            // Queued by now; refused, it is gone already.
+            drop(self.connection.send(None, &target::CloseTarget { target_id: info.target_id }));
+        }
+        Ok(())
     }
 
     /// What a context of a former daemon is; those that are gone are said.
@@ -283,6 +295,7 @@ impl Browser for CdpBrowser {
             futures::future::join_all(unknown.iter().map(|context| context.close())).await.into_iter().collect::<Result<()>>()?;
             return Ok(known.len());
         }
+        self.close_hidden().await?;
         let there = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
         let (known, others): (Vec<_>, Vec<_>) = there.into_iter().partition(|id| contexts.iter().any(|context| context.0 == *id));
         let closing = others.into_iter().map(|browser_context_id| async move {

@@ -1,0 +1,105 @@
+//! Which requests of a page wait for our word, and what they are told: the one owner of `Fetch` on a page. A server's
+//! question for a login can only be answered where all of them wait. Documents wait where something is on its way to their
+//! origin, until it has come.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tabmux_driver::Emulation;
+
+use super::CdpPage;
+use super::emulation::Asked;
+use crate::connection::{Connection, WeakConnection};
+use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
+use crate::world::World;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    None,
+    Documents,
+    All,
+}
+
+/// All that is needed of a request that waits.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paused {
+    request_id: String,
+    resource_type: String,
+    request: Address,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    url: String,
+}
+
+impl Waiting {
+    /// Of a page that sees this.
+    pub(super) fn of(world: &World, emulation: &Emulation) -> Self {
+        match (world.watches_logins(emulation), world.origins.is_waiting()) {
+            (true, _) => Self::All,
+            (false, true) => Self::Documents,
+            (false, false) => Self::None,
+        }
+    }
+}
+
+fn enable(waiting: Waiting) -> Enable {
+    let resource_type = (waiting == Waiting::Documents).then(|| "Document".to_owned());
+    let pattern = RequestPattern { url_pattern: Some("*".into()), resource_type, ..RequestPattern::default() };
+    Enable { patterns: Some(vec![pattern]), handle_auth_requests: Some(waiting == Waiting::All) }
+}
+
+impl CdpPage {
+    pub(super) fn let_wait(&self, waiting: Waiting, asked: &mut Asked) {
+        match waiting {
+            Waiting::None => self.ask("requests", &Disable::default(), asked),
+            some => self.ask("httpCredentials", &enable(some), asked),
+        }
+    }
+
+    /// As it is to be now, whatever was before. Requests that waited for the word of a former daemon go on.
+    pub(crate) fn let_wait_again(&self) {
+        drop(self.connection.send(Some(&self.session), &Disable::default()));
+        let waiting = Waiting::of(&self.world, &self.world.emulation());
+        if waiting != Waiting::None {
+            drop(self.connection.send(Some(&self.session), &enable(waiting)));
+        }
+    }
+
+    /// Nothing is on its way any more.
+    pub(crate) fn documents_need_not_wait(&self) {
+        if Waiting::of(&self.world, &self.world.emulation()) == Waiting::None {
+            drop(self.connection.send(Some(&self.session), &Disable::default()));
+        }
+    }
+}
+
+/// A frame in another process has requests of its own.
+pub(super) fn let_wait_in_frame(connection: &Connection, session: &str, world: &World) {
+    if world.origins.is_waiting() {
+        drop(connection.send(Some(session), &enable(Waiting::Documents)));
+    }
+}
+
+/// Lets a request go on, at once or when what its origin keeps has come. Called by the reader: nothing is waited for here.
+pub(super) fn paused(connection: &WeakConnection, session: &str, world: &World, params: &RawValue) {
+    let Ok(Paused { request_id, resource_type, request }) = serde_json::from_str(params.get()) else { return };
+    let go_on = ContinueRequest { request_id, ..ContinueRequest::default() };
+    if resource_type != "Document" || !world.origins.awaits(&request.url) {
+        // Refused: whoever asked has gone.
+        if let Some(connection) = connection.upgrade() {
+            drop(connection.send(Some(session), &go_on));
+        }
+        return;
+    }
+    let (origins, connection, session) = (Arc::clone(&world.origins), connection.clone(), session.to_owned());
+    tokio::spawn(async move {
+        origins.arrival(&request.url).await;
+        if let Some(connection) = connection.upgrade() {
+            drop(connection.send(Some(&session), &go_on));
+        }
+    });
+}
