@@ -123,8 +123,10 @@ impl CdpBrowser {
                 None => Ok(()),
             }
         };
+        let unfinished = Unfinished(Some(Arc::clone(&context)));
         let furnished = furnished.await;
         failpoint("context-furnished");
+        unfinished.finished();
         if let Err(error) = furnished {
             context.close().await?;
             return Err(error);
@@ -160,6 +162,23 @@ impl CdpBrowser {
 
     fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
         self.targets.contexts().get(id)?.upgrade().filter(|context| !context.is_closed())
+    }
+}
+
+/// A context that is not yet anybody's. Whoever gives up before it is leaves nothing behind.
+struct Unfinished(Option<Arc<CdpContext>>);
+
+impl Unfinished {
+    fn finished(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let (Some(context), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { drop(context.close().await) });
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{
-    Beginning, Context, Cookie, DATABASES, DriverError, OriginStorage, Page, PageSeed, Result, Source, StorageItem, origin_of,
+    Beginning, Context, Cookie, DATABASES, DriverError, OriginStorage, Page, PageSeed, Result, Source, StorageItem, failpoint, origin_of,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -100,7 +100,9 @@ impl CdpContext {
     pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning) -> Result<()> {
         let source = Arc::clone(beginning.source());
         let cookies = source.cookies().await?;
+        failpoint("copy-read");
         let refused = self.put_cookies(&cookies).await?;
+        failpoint("copy-cookies-set");
         let named = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
         self.world.origins.cookies_arrived(cookies.len() - refused.len(), named);
         self.world.origins.expect(&source.origins().await?);
@@ -134,7 +136,9 @@ async fn fill(context: Weak<CdpContext>, source: Arc<dyn Source>) {
 
 async fn write(tabs: &HiddenTabs, kept: OriginStorage) -> Result<()> {
     let items: Vec<_> = kept.local_storage.into_iter().map(|item| (item.name, item.value)).collect();
-    tabs.call(&kept.origin, writer(), &[json!(items), Value::Array(kept.indexed_db)]).await.map(drop)
+    tabs.call(&kept.origin, writer(), &[json!(items), Value::Array(kept.indexed_db)]).await?;
+    failpoint("copy-origin-written");
+    Ok(())
 }
 
 fn reader() -> &'static str {
