@@ -56,7 +56,7 @@ async fn site(asked: &Asked) -> String {
     let asked = Arc::clone(asked);
     support::serve(move |request| {
         let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-        asked.lock().unwrap().push(path.clone());
+        asked.lock().expect("nothing panics under this lock").push(path.clone());
         let cookies = request.lines().find_map(|line| line.strip_prefix("Cookie: ")).unwrap_or_default().trim();
         let (path, to) = path.split_once("?to=").unwrap_or((&path, ""));
         match path {
