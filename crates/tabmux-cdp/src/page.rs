@@ -123,7 +123,7 @@ impl CdpPage {
         let asked = target::GetTargetInfo { target_id: Some(self.handle.0.clone()) };
         let info = self.connection.call_in(None, &asked, HOUSEKEEPING).await?.target_info;
         self.state.is_at(&info.url);
-        Ok(())
+        self.look_for_early_document().await
     }
 
     pub(crate) fn state(&self) -> &Arc<PageState> {

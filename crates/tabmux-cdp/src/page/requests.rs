@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tabmux_driver::Emulation;
+use tabmux_driver::{Emulation, HOUSEKEEPING, Result, origin_of};
 
 use super::CdpPage;
 use super::emulation::Asked;
 use crate::connection::{Connection, WeakConnection};
 use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
+use crate::protocol::page::{GetFrameTree, GetNavigationHistory, Reload};
 use crate::world::World;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,15 @@ impl CdpPage {
         }
     }
 
+    /// A page that another one opened may have its first document already, which nobody could keep waiting.
+    pub(super) async fn look_for_early_document(&self) -> Result<()> {
+        if self.world.origins.is_waiting() && self.state.watch().borrow().commits == 0 {
+            let shown = self.call(&GetFrameTree::default()).await?.frame_tree.frame.url;
+            early(&self.connection.downgrade(), &self.session, &self.world, &shown);
+        }
+        Ok(())
+    }
+
     /// Nothing is on its way any more.
     pub(crate) fn documents_need_not_wait(&self) {
         if Waiting::of(&self.world, &self.world.emulation()) == Waiting::None {
@@ -100,6 +110,25 @@ pub(super) fn paused(connection: &WeakConnection, session: &str, world: &World, 
         origins.arrival(&request.url).await;
         if let Some(connection) = connection.upgrade() {
             drop(connection.send(Some(&session), &go_on));
+        }
+    });
+}
+
+/// A document is shown whose origin is still waited for: it was asked for before anybody could hold it. It is loaded again when
+/// everything has come, but for an answer to a form, which would be sent twice.
+pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, url: &str) {
+    if !world.origins.awaits(url) {
+        return;
+    }
+    let (origins, connection, session, url) = (Arc::clone(&world.origins), connection.clone(), session.to_owned(), url.to_owned());
+    tokio::spawn(async move {
+        origins.arrival(&url).await;
+        let Some(connection) = connection.upgrade() else { return };
+        // One that does not answer is gone, or will be as it is.
+        let Ok(history) = connection.call_in(Some(&session), &GetNavigationHistory::default(), HOUSEKEEPING).await else { return };
+        let shown = usize::try_from(history.current_index).ok().and_then(|at| history.entries.get(at));
+        if shown.is_some_and(|entry| origin_of(&entry.url) == origin_of(&url) && entry.transition_type != "form_submit") {
+            drop(connection.send(Some(&session), &Reload::default()));
         }
     });
 }

@@ -201,6 +201,31 @@ async fn a_document_waits_for_what_its_origin_keeps() {
     }
 }
 
+/// The first document of a page that a page opens is asked for before anybody can hold it: it is there twice, and the second
+/// time with everything. What answers a form is not sent twice.
+#[tokio::test]
+async fn a_page_that_opens_too_early_is_loaded_again() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let asked = Asked::default();
+        let (elsewhere, pending) = (site(&Asked::default()).await, site(&asked).await);
+        let gate = Arc::new(Semaphore::new(0));
+        let twin = open(&browser, Some(Beginning::with(Gated { origin: pending.clone(), gate: Arc::clone(&gate) }))).await;
+        let mut popups = twin.popups();
+        let page = page_at(&twin, &format!("{elsewhere}/popup?to={pending}/seen")).await;
+        let opened = soon(popups.recv()).await.expect("a page opens").page;
+        gate.add_permits(1);
+        soon(async {
+            while !asked.lock().unwrap().iter().any(|path| path == "/found/here") {
+                browser.connection().call(None, &GetTargets::default()).await.expect("it lives");
+            }
+        })
+        .await;
+        assert_eq!((copied(&twin).await.origins, copied(&twin).await.lost), (1, 0), "{want:?}");
+        drop((page, opened));
+    }
+}
+
 /// A source that ends in the middle: what was read is there, the rest is said, and the copy is usable.
 #[tokio::test]
 async fn what_a_source_takes_along_is_said() {
