@@ -1,7 +1,8 @@
-//! `cargo xtask bench` and `cargo xtask bench peers`. The first: memory and latency of the release build over the fake browser, against an echo through
+//! `cargo xtask bench`, `cargo xtask bench peers` and `cargo xtask bench clone`. The first: memory and latency of the release build over the fake browser, against an echo through
 //! the same hops in the same run, because absolute times say more about the machine than about tabmux.
 
 mod client;
+mod copies;
 mod document;
 pub(crate) mod echo;
 mod memory;
@@ -29,6 +30,8 @@ const SHIMS: usize = 10;
 pub(crate) enum Bench {
     /// tabmux beside the newest of its peers from npm, with real browsers; writes docs/benchmarks.md and its chart
     Peers(peers::Peers),
+    /// Sessions that begin with a logged-in one, with a real browser; writes its part of docs/benchmarks.md
+    Clone,
 }
 
 /// One measured row: what, how much, the limit in words, and whether it holds.
@@ -56,6 +59,7 @@ impl Holds {
 pub(crate) fn run(bench: Option<&Bench>) -> Result<()> {
     match bench {
         Some(Bench::Peers(options)) => peers::run(options),
+        Some(Bench::Clone) => copies::run(),
         None => run_daemon(),
     }
 }

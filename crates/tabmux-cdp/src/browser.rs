@@ -13,7 +13,7 @@ use tabmux_driver::{
 
 use crate::CdpError;
 use crate::connection::{Connection, Listener};
-use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose};
+use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose, is_hidden};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
@@ -104,8 +104,10 @@ impl CdpBrowser {
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
         let windows = Arc::clone(&self.windows);
-        let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser);
-        let context = Arc::new(if self.kept.is_none() { context.among_a_persons() } else { context });
+        let context = Arc::new_cyclic(|me| {
+            let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser, Weak::clone(me));
+            if self.kept.is_none() { context.among_a_persons() } else { context }
+        });
         let mut contexts = self.targets.contexts();
         contexts.retain(|_, context| context.strong_count() > 0);
         contexts.insert(id.to_owned(), Arc::downgrade(&context));
@@ -117,12 +119,14 @@ impl CdpBrowser {
         let furnished = async {
             self.furnish(&context).await?;
             match &spec.source {
-                Some(beginning) => context.begin_with(&**beginning.source()).await,
+                Some(beginning) => context.begin_with(beginning).await,
                 None => Ok(()),
             }
         };
+        let unfinished = Unfinished(Some(Arc::clone(&context)));
         let furnished = furnished.await;
         failpoint("context-furnished");
+        unfinished.finished();
         if let Err(error) = furnished {
             context.close().await?;
             return Err(error);
@@ -137,6 +141,16 @@ impl CdpBrowser {
         downloads.and(permissions)
     }
 
+    /// Hidden tabs of a former daemon, which not even the end of their context would close.
+    async fn close_hidden(&self) -> Result<()> {
+        let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
+        for info in targets.into_iter().filter(|info| is_hidden(info) && !self.windows.has_made(&info.target_id)) {
+            // Queued by now; refused, it is gone already.
+            drop(self.connection.send(None, &target::CloseTarget { target_id: info.target_id }));
+        }
+        Ok(())
+    }
+
     /// What a context of a former daemon is; those that are gone are said.
     async fn unit_of(&self, id: &str) -> Result<Unit> {
         if let Some(unit) = self.shared_unit(id)? {
@@ -148,6 +162,23 @@ impl CdpBrowser {
 
     fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
         self.targets.contexts().get(id)?.upgrade().filter(|context| !context.is_closed())
+    }
+}
+
+/// A context that is not yet anybody's. Whoever gives up before it is leaves nothing behind.
+struct Unfinished(Option<Arc<CdpContext>>);
+
+impl Unfinished {
+    fn finished(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let (Some(context), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { drop(context.close().await) });
+        }
     }
 }
 
@@ -283,6 +314,7 @@ impl Browser for CdpBrowser {
             futures::future::join_all(unknown.iter().map(|context| context.close())).await.into_iter().collect::<Result<()>>()?;
             return Ok(known.len());
         }
+        self.close_hidden().await?;
         let there = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids;
         let (known, others): (Vec<_>, Vec<_>) = there.into_iter().partition(|id| contexts.iter().any(|context| context.0 == *id));
         let closing = others.into_iter().map(|browser_context_id| async move {

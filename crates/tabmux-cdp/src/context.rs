@@ -3,9 +3,10 @@
 mod adopt;
 mod arrive;
 mod cookies;
+mod copy;
 mod downloads;
 mod emulation;
-mod restore;
+mod hidden;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use tabmux_driver::{
-    Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, Popup, Result,
-    Windowed, failpoint,
+    Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, PageSeed, Popup,
+    Result, Source, Windowed, failpoint,
 };
 use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::connection::Connection;
 use crate::page::CdpPage;
@@ -25,7 +27,9 @@ use crate::protocol::target::{self, TargetInfo};
 use crate::windows::{Fresh, OwnWindows, Turn, Windows};
 use crate::world::World;
 use crate::{CdpBrowser, CdpError};
+use copy::LiveSource;
 pub(crate) use downloads::{Strays, Whose};
+pub(crate) use hidden::is_hidden;
 
 /// How many popups wait for whoever takes them; a page that opens more has the rest closed.
 const POPUP_QUEUE: usize = 32;
@@ -47,6 +51,7 @@ const MAX_GONE: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct CdpContext {
+    me: Weak<Self>,
     handle: Handle,
     pub(crate) unit: Unit,
     /// A browser that ends with this context.
@@ -84,6 +89,8 @@ struct Inner {
     gone: VecDeque<String>,
     popups: mpsc::Sender<Popup>,
     unheard: Option<mpsc::Receiver<Popup>>,
+    /// Brings what is on its way to it; ends with the context.
+    filling: Option<AbortOnDropHandle<()>>,
 }
 
 impl CdpContext {
@@ -94,11 +101,19 @@ impl CdpContext {
         connection: Connection,
         windows: Arc<Windows>,
         browser: Weak<CdpBrowser>,
+        me: Weak<Self>,
     ) -> Self {
         let (popups, unheard) = mpsc::channel(POPUP_QUEUE);
-        let inner = Inner { pages: Some(HashMap::new()), unclosed: HashMap::new(), gone: VecDeque::new(), popups, unheard: Some(unheard) };
+        let inner = Inner {
+            pages: Some(HashMap::new()),
+            unclosed: HashMap::new(),
+            gone: VecDeque::new(),
+            popups,
+            unheard: Some(unheard),
+            filling: None,
+        };
         let (making, world) = (Arc::default(), Arc::new(world));
-        Self { handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, inner: Mutex::new(inner) }
+        Self { me, handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, inner: Mutex::new(inner) }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -196,6 +211,7 @@ impl CdpContext {
     /// of the person's.
     fn take_pages(&self) -> (HashMap<String, Arc<CdpPage>>, Vec<Arc<CdpPage>>) {
         let mut inner = self.inner();
+        inner.filling = None;
         let mut pages = inner.pages.take().unwrap_or_default();
         let strangers = self.take_out_strangers(&mut pages);
         if self.shares_profile() {
@@ -255,7 +271,11 @@ impl CdpContext {
     }
 
     pub(crate) fn browser_gone(&self, why: &CdpError) {
-        let pages = self.inner().pages.take().unwrap_or_default();
+        let pages = {
+            let mut inner = self.inner();
+            inner.filling = None;
+            inner.pages.take().unwrap_or_default()
+        };
         for page in pages.values() {
             page.state().end(why.clone().into(), None);
         }
@@ -319,6 +339,14 @@ impl Context for CdpContext {
 
     async fn clear_cookies(&self) -> Result<()> {
         self.forget_cookies().await
+    }
+
+    fn source(&self) -> Option<Arc<dyn Source>> {
+        Some(Arc::new(LiveSource::of(Weak::clone(&self.me))))
+    }
+
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+        self.open_page_like(seed).await
     }
 
     fn copied(&self) -> watch::Receiver<Copied> {

@@ -17,7 +17,9 @@ mod memory;
 mod navigate;
 mod quiet;
 mod read;
+mod requests;
 mod script;
+mod seed;
 mod shot;
 mod sight;
 mod state;
@@ -32,11 +34,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tabmux_driver::{
     Acted, Action, Article, Awaited, Certificates, Changes, Dialog, DialogAnswer, DriverError, Element, Emulation, HOUSEKEEPING, Handle,
-    Image, LogEntry, Navigation, Orientation, Page, PageEvent, Reading, Request, Result, Selector, Shot, Sight, Snapshot, StorageArea,
-    StorageItem,
+    Image, LogEntry, Navigation, Orientation, Page, PageEvent, PageSeed, Reading, Request, Result, Selector, Shot, Sight, Snapshot,
+    StorageArea, StorageItem,
 };
 use tokio::sync::mpsc;
 
@@ -46,9 +47,11 @@ use crate::protocol::{Command, emulation as emulated, inspector, log, network, p
 use crate::world::{Build, World};
 
 use act::LyingInWait;
+pub(crate) use console::thrown;
 use ears::Ears;
 use given_up::GivenUp;
 pub(crate) use memento::Memento;
+use requests::Waiting;
 use state::Life;
 pub(crate) use state::PageState;
 use underway::Underway;
@@ -97,7 +100,7 @@ impl CdpPage {
         state.set_place(info.url, info.title);
         let session = memento.restore(&state);
         let page = Self::listening(connection, target, session, state, world);
-        page.watch_logins_again();
+        page.let_wait_again();
         page.find_frames_again();
         Ok(page)
     }
@@ -123,18 +126,11 @@ impl CdpPage {
         let asked = target::GetTargetInfo { target_id: Some(self.handle.0.clone()) };
         let info = self.connection.call_in(None, &asked, HOUSEKEEPING).await?.target_info;
         self.state.is_at(&info.url);
-        Ok(())
+        self.look_for_early_document().await
     }
 
     pub(crate) fn state(&self) -> &Arc<PageState> {
         &self.state
-    }
-
-    /// What the browser says in the page's own session, where nothing needs an answer.
-    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
-        if !self.state.hear_frames(&self.session, method, params) {
-            self.state.hear(method, params);
-        }
     }
 
     pub(crate) fn session(&self) -> &str {
@@ -189,8 +185,9 @@ impl CdpPage {
         let trusting = (self.world.certificates == Certificates::Ignored)
             .then(|| self.connection.send(Some(&self.session), &security::SetIgnoreCertificateErrors { ignore: true }));
         let mut watching = Vec::new();
-        if self.world.watches_logins(&Emulation::default()) {
-            self.watch_logins(&mut watching);
+        let waiting = Waiting::of(&self.world, &Emulation::default());
+        if waiting != Waiting::None {
+            self.let_wait(waiting, &mut watching);
         }
         let shown = self.show(&self.world.emulation(), &Emulation::default());
         let drawing = (self.world.build == Build::Full).then(|| self.connection.send(Some(&self.session), &tiny_screencast()));
@@ -328,6 +325,11 @@ impl Page for CdpPage {
     async fn clear_storage(&self, area: StorageArea) -> Result<()> {
         self.state.usable()?;
         self.empty_storage(area).await
+    }
+
+    async fn seed(&self) -> Result<PageSeed> {
+        self.state.usable()?;
+        self.read_seed().await
     }
 
     async fn answer_dialog(&self, answer: DialogAnswer) -> Result<Dialog> {

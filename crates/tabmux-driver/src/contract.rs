@@ -4,10 +4,10 @@
 //! `site` is the base of a web site, `http://host:port`, on which every path answers at once with a page whose cookies can be
 //! set and whose title is the value of `?title=`, but `/download`, which is a file called `a.bin`. The fake browser needs no server for it.
 
-mod worlds;
-
+mod copy;
 mod storage;
 mod wait;
+mod worlds;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::{
     PageRecord, Selector, Shot,
 };
 
+pub use copy::*;
 pub use storage::*;
 pub use wait::*;
 pub use worlds::*;
@@ -73,6 +74,11 @@ macro_rules! contract_tests {
             two_contexts_can_see_opposite_worlds
             what_is_copied_stays_in_its_context
             files_need_a_chooser_or_an_input
+            a_copy_is_logged_in_and_goes_its_own_way
+            copies_that_open_at_once_share_one_reading
+            a_context_that_is_closed_is_no_source_any_more
+            a_page_is_opened_as_another_was
+            a_context_knows_where_it_has_been
         );
     };
     ($start:expr; $($rule:ident)+) => {

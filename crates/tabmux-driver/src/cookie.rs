@@ -23,6 +23,17 @@ pub struct Cookie {
     /// The site a partitioned cookie belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_key: Option<String>,
+    /// Whether it was set in a frame that has one of another site around it. Only partitioned cookies know; Playwright's name.
+    #[serde(default, rename = "_crHasCrossSiteAncestor", skip_serializing_if = "Option::is_none")]
+    pub cross_site_ancestor: Option<bool>,
+    /// `Low`, `Medium` or `High`: which cookies of a site go first when there are too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// Who set it: `Secure`, `NonSecure` or `Unset`, and the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_scheme: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<i64>,
 }
 
 /// Whether requests that begin at another site carry it.

@@ -45,7 +45,7 @@
   };
 
   // `seen` gives every object its number, so that cycles and shared objects stay what they are.
-  const encode = async (value, seen) => {
+  const encode = async (value, seen, room) => {
     if (Object.is(value, undefined)) return { v: "undefined" };
     if (value === null) return { v: "null" };
     if (typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))) return { v: Object.is(value, -0) ? "-0" : String(value) };
@@ -58,6 +58,8 @@
     const id = seen.size + 1;
     seen.set(value, id);
     const kind = kindOf(value);
+    const size = kind === "Blob" || kind === "File" ? value.size : ArrayBuffer.isView(value) || kind === "ArrayBuffer" ? value.byteLength : 0;
+    if (size > room) throw new Error("too much to copy");
     const letter = Object.keys(ARRAYS).find((name) => kind === ARRAYS[name].name);
     if (letter) return { ta: { b: toText(value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength)), k: letter }, id };
     switch (kind) {
@@ -66,27 +68,27 @@
       case "Error": return { e: { n: value.name, m: value.message, s: value.stack ?? "" }, id };
       case "ArrayBuffer": return { ab: { b: toText(value) }, id };
       case "DataView": return { ta: { b: toText(value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength)), k: "dv" }, id };
-      case "Boolean": case "Number": case "String": case "BigInt": return { w: await encode(value.valueOf(), seen), id };
+      case "Boolean": case "Number": case "String": case "BigInt": return { w: await encode(value.valueOf(), seen, room), id };
       case "Blob": return { b: { b: toText(await value.arrayBuffer()), t: value.type }, id };
       case "File": return { b: { b: toText(await value.arrayBuffer()), t: value.type, n: value.name, m: value.lastModified }, id };
       case "Map": {
         const pairs = [];
-        for (const [name, item] of value) pairs.push([await encode(name, seen), await encode(item, seen)]);
+        for (const [name, item] of value) pairs.push([await encode(name, seen, room), await encode(item, seen, room)]);
         return { m: pairs, id };
       }
       case "Set": {
         const items = [];
-        for (const item of value) items.push(await encode(item, seen));
+        for (const item of value) items.push(await encode(item, seen, room));
         return { se: items, id };
       }
       case "Array": {
         const items = [];
-        for (let at = 0; at < value.length; at++) items.push(at in value ? await encode(value[at], seen) : { v: "hole" });
+        for (let at = 0; at < value.length; at++) items.push(at in value ? await encode(value[at], seen, room) : { v: "hole" });
         return { a: items, id };
       }
       case "Object": {
         const members = [];
-        for (const name of Object.keys(value)) members.push({ k: name, v: await encode(value[name], seen) });
+        for (const name of Object.keys(value)) members.push({ k: name, v: await encode(value[name], seen, room) });
         return { o: members, id };
       }
       default: throw new Error(kind);
@@ -147,15 +149,32 @@
 
   const pathOut = (path) => (Array.isArray(path) ? { keyPathArray: [...path] } : path === null ? {} : { keyPath: path });
   const pathIn = ({ keyPath, keyPathArray }) => keyPathArray ?? keyPath ?? null;
-  const member = async (name, value) => (isPlain(value) ? { [name]: value } : { [`${name}Encoded`]: await encode(value, new Map()) });
+  const member = async (name, value, room) =>
+    isPlain(value) ? { [name]: value } : { [`${name}Encoded`]: await encode(value, new Map(), room) };
   const read = (record, name) => (`${name}Encoded` in record ? decode(record[`${name}Encoded`], new Map()) : record[name]);
 
-  // All the databases, and what could not be copied.
-  const dump = async () => {
+  // A database that is there. One that was deleted meanwhile is not made again, and nobody waits for us to let it go.
+  const open = async (name) => {
+    const opening = indexedDB.open(name);
+    opening.onupgradeneeded = () => opening.transaction.abort();
+    const database = await done(opening);
+    database.onversionchange = () => database.close();
+    return database;
+  };
+
+  // All the databases, and what could not be copied; more than `limit` characters in all is left.
+  const dump = async (limit = Infinity) => {
     const databases = [];
-    const left = [];
+    const left = new Set();
+    let room = limit;
     for (const { name, version } of await indexedDB.databases()) {
-      const database = await done(indexedDB.open(name));
+      let database;
+      try {
+        database = await open(name);
+      } catch (error) {
+        left.add(`${name}: ${error.message}`);
+        continue;
+      }
       const stores = [];
       for (const storeName of database.objectStoreNames) {
         // Encoding awaits, and a transaction does not wait: everything is read first.
@@ -168,10 +187,13 @@
         const records = [];
         for (let at = 0; at < keys.length; at++) {
           try {
-            const key = store.keyPath === null ? await member("key", keys[at]) : {};
-            records.push({ ...key, ...(await member("value", values[at])) });
+            const key = store.keyPath === null ? await member("key", keys[at], room) : {};
+            const record = { ...key, ...(await member("value", values[at], room)) };
+            room -= JSON.stringify(record).length;
+            if (room < 0) throw new Error("too much to copy");
+            records.push(record);
           } catch (error) {
-            left.push(`${name}/${storeName}: ${error.message}`);
+            left.add(`${name}/${storeName}: ${error.message}`);
           }
         }
         stores.push({ name: storeName, autoIncrement: store.autoIncrement, ...pathOut(store.keyPath), indexes, records });
@@ -179,7 +201,7 @@
       database.close();
       databases.push({ name, version, stores });
     }
-    return { databases, left };
+    return { databases, left: [...left] };
   };
 
   // Makes them in an origin that has none. A store that counts for itself goes on after its highest key.

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub(super) struct Home {
     tabmux: PathBuf,
     directory: tempfile::TempDir,
+    /// None is whatever tabmux finds by itself.
+    browser: Option<&'static str>,
 }
 
 /// A process that answers each line with a line.
@@ -29,18 +31,23 @@ pub(super) fn initialize_parameters() -> Value {
 
 impl Home {
     pub(super) fn new(tabmux: PathBuf) -> Result<Self> {
-        Ok(Self { tabmux, directory: tempfile::tempdir()? })
+        Ok(Self { tabmux, directory: tempfile::tempdir()?, browser: Some("fake") })
+    }
+
+    pub(super) fn with_real_browser(tabmux: PathBuf) -> Result<Self> {
+        Ok(Self { browser: None, ..Self::new(tabmux)? })
     }
 
     pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.tabmux);
         command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("TABMUX_RUNTIME_DIR", self.path().join("run")).env("TABMUX_STATE_DIR", self.path().join("state"));
-        command.envs([("TABMUX_BROWSER", "fake"), ("TABMUX_LISTEN", "127.0.0.1:0"), ("TABMUX_EXIT_WHEN_EMPTY", "0")]);
+        command.envs([("TABMUX_LISTEN", "127.0.0.1:0"), ("TABMUX_EXIT_WHEN_EMPTY", "0")]);
+        command.envs(self.browser.map(|browser| ("TABMUX_BROWSER", browser)));
         command
     }
 

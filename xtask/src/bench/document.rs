@@ -1,4 +1,4 @@
-//! docs/benchmarks.md has two writers; each owns the part between its own marks.
+//! docs/benchmarks.md has several writers; each owns the part between its own marks.
 
 use anyhow::Result;
 

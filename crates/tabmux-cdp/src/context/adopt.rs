@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tabmux_driver::{DriverError, HOUSEKEEPING, Handle, Page, PageRecord, Result};
 
-use super::{CdpContext, Unit};
+use super::{CdpContext, Unit, is_hidden};
 use crate::page::{CdpPage, Memento};
 use crate::protocol::Command;
 use crate::protocol::target::{self, TargetInfo};
@@ -28,7 +28,9 @@ impl CdpContext {
     pub(crate) async fn adopt(self: &Arc<Self>, records: &[PageRecord]) -> Result<Vec<(Handle, Arc<dyn Page>)>> {
         let _turn = self.turn().await;
         let mut targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
-        targets.retain(|info| info.kind == "page" && self.is_own(info, records) && !self.inner().gone.contains(&info.target_id));
+        targets.retain(|info| {
+            info.kind == "page" && !is_hidden(info) && self.is_own(info, records) && !self.inner().gone.contains(&info.target_id)
+        });
         let finding = records.iter().filter_map(|record| {
             let info = targets.iter().find(|info| info.target_id == record.handle.0)?;
             Some(async move { (record.handle.clone(), self.find_again(info, record).await) })

@@ -63,7 +63,11 @@ fn told(cookie: network::Cookie) -> Cookie {
         http_only: cookie.http_only,
         secure: cookie.secure,
         same_site: cookie.same_site.as_deref().and_then(SameSite::named),
+        cross_site_ancestor: cookie.partition_key.as_ref().map(|key| key.has_cross_site_ancestor),
         partition_key: cookie.partition_key.map(|key| key.top_level_site),
+        priority: some(cookie.priority),
+        source_scheme: some(cookie.source_scheme),
+        source_port: (cookie.source_port != 0).then_some(cookie.source_port),
     }
 }
 
@@ -77,10 +81,18 @@ fn asked(cookie: &Cookie) -> CookieParam {
         http_only: Some(cookie.http_only),
         same_site: cookie.same_site.map(|same_site| same_site.name().to_owned()),
         expires: cookie.expires,
-        partition_key: cookie
-            .partition_key
-            .clone()
-            .map(|top_level_site| CookiePartitionKey { top_level_site, ..CookiePartitionKey::default() }),
-        ..CookieParam::default()
+        partition_key: cookie.partition_key.clone().map(|top_level_site| CookiePartitionKey {
+            top_level_site,
+            has_cross_site_ancestor: cookie.cross_site_ancestor.unwrap_or_default(),
+        }),
+        priority: cookie.priority.clone(),
+        source_scheme: cookie.source_scheme.clone(),
+        source_port: cookie.source_port,
+        url: None,
     }
+}
+
+/// Older browsers leave it out.
+fn some(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }

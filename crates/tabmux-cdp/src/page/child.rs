@@ -5,26 +5,30 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{PageState, act, attach_frames, own_world};
+use super::{PageState, act, attach_frames, own_world, requests};
 use crate::CdpError;
 use crate::connection::{Connection, Listener, WeakConnection};
 use crate::event::read;
+use crate::protocol::fetch::RequestPaused;
 use crate::protocol::target::AttachedToTarget;
 use crate::protocol::{Event, page, runtime};
+use crate::world::World;
 
 #[derive(Debug)]
 struct Child {
     state: Arc<PageState>,
+    world: Arc<World>,
     connection: WeakConnection,
     session: String,
 }
 
 /// A frame of this page has a session now. Called by the reader: nothing is waited for.
-pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, params: &RawValue) {
+pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, params: &RawValue) {
     let Some(event) = read::<AttachedToTarget>(params).filter(|event| event.target_info.kind == "iframe") else { return };
     let session = event.session_id;
-    let child = Child { state: Arc::clone(state), connection: connection.downgrade(), session: session.clone() };
+    let child = Child { state: Arc::clone(state), world: Arc::clone(world), connection: connection.downgrade(), session: session.clone() };
     connection.listen(&session, Arc::new(child));
+    requests::let_wait_in_frame(connection, &session, world);
     // Whether they arrive shows in the events; a frame that goes at once answers none.
     drop(connection.send(Some(&session), &page::Enable::default()));
     drop(connection.send(Some(&session), &runtime::Enable::default()));
@@ -37,8 +41,10 @@ impl Listener for Child {
     fn event(&self, method: &str, params: &RawValue) {
         if method == AttachedToTarget::METHOD {
             if let Some(connection) = self.connection.upgrade() {
-                attached(&connection, &self.state, params);
+                attached(&connection, &self.state, &self.world, params);
             }
+        } else if method == RequestPaused::METHOD {
+            requests::paused(&self.connection, &self.session, &self.world, params);
         } else if method == runtime::BindingCalled::METHOD {
             self.state.reports().called(params);
         } else {

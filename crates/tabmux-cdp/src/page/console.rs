@@ -73,7 +73,7 @@ fn previewed(preview: &runtime::ObjectPreview) -> String {
 }
 
 /// What was thrown, with the stack an `Error` has.
-pub(super) fn thrown(details: &runtime::ExceptionDetails) -> String {
+pub(crate) fn thrown(details: &runtime::ExceptionDetails) -> String {
     match &details.exception {
         Some(exception) => shown(exception),
         None => details.text.clone(),

@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{PageState, child};
+use super::{PageState, child, requests};
 use crate::CdpError;
 use crate::connection::{Listener, WeakConnection};
 use crate::event::read;
 use crate::protocol::emulation::{SetLocaleOverride, SetTimezoneOverride};
-use crate::protocol::fetch::{AuthChallengeResponse, AuthRequired, ContinueRequest, ContinueWithAuth, RequestPaused};
+use crate::protocol::fetch::{AuthChallengeResponse, AuthRequired, ContinueWithAuth, RequestPaused};
 use crate::protocol::input::DragIntercepted;
 use crate::protocol::target::AttachedToTarget;
 use crate::protocol::{Command, Event, page, runtime};
@@ -31,13 +30,6 @@ pub(super) struct Ears {
     shown: Mutex<VecDeque<String>>,
 }
 
-/// All that is needed of a request that waits.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Paused {
-    request_id: String,
-}
-
 impl Ears {
     pub(super) fn new(state: Arc<PageState>, world: Arc<World>, connection: WeakConnection, session: String) -> Self {
         world.pages().insert(session.clone());
@@ -48,12 +40,6 @@ impl Ears {
     fn say<C: Command>(&self, command: &C) {
         if let Some(connection) = self.connection.upgrade() {
             drop(connection.send(Some(&self.session), command));
-        }
-    }
-
-    fn let_pass(&self, params: &RawValue) {
-        if let Ok(Paused { request_id }) = serde_json::from_str(params.get()) {
-            self.say(&ContinueRequest { request_id, ..ContinueRequest::default() });
         }
     }
 
@@ -82,6 +68,16 @@ impl Ears {
         }
         shown.push_back(request.to_owned());
         true
+    }
+
+    /// Frames of other sites are not heard here, and what they keep is kept per embedding site: it cannot be copied.
+    fn arrived(&self, params: &RawValue) {
+        if let Some(event) = read::<page::FrameNavigated>(params) {
+            self.world.origins.visited(&event.frame.security_origin);
+            if event.frame.parent_id.is_none() {
+                requests::early(&self.connection, &self.session, &self.world, &event.frame.security_origin);
+            }
+        }
     }
 
     /// Pages in one process have one time zone and one language, and lose them with the page that set them first, when it
@@ -118,7 +114,7 @@ impl Ears {
 impl Listener for Ears {
     fn event(&self, method: &str, params: &RawValue) {
         match method {
-            RequestPaused::METHOD => self.let_pass(params),
+            RequestPaused::METHOD => requests::paused(&self.connection, &self.session, &self.world, params),
             AuthRequired::METHOD => self.log_in(params),
             runtime::BindingCalled::METHOD => self.called(params),
             page::DownloadWillBegin::METHOD => {
@@ -127,13 +123,14 @@ impl Listener for Ears {
                 }
             }
             page::FrameNavigated::METHOD => {
+                self.arrived(params);
                 self.state.hear(method, params);
                 self.tell_others();
             }
             DragIntercepted::METHOD => self.state.reports().drag_began(params),
             AttachedToTarget::METHOD => {
                 if let Some(connection) = self.connection.upgrade() {
-                    child::attached(&connection, &self.state, params);
+                    child::attached(&connection, &self.state, &self.world, params);
                 }
             }
             _ if self.state.hear_frames(&self.session, method, params) => {}

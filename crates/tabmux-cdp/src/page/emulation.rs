@@ -4,11 +4,12 @@ use futures::future::BoxFuture;
 use tabmux_driver::{DriverError, Emulation, Result};
 
 use super::CdpPage;
+use super::requests::Waiting;
 use crate::CdpError;
-use crate::protocol::{Command, emulation, fetch, network};
+use crate::protocol::{Command, emulation, network};
 
 /// The answers to come, and what each of them is about.
-type Asked = Vec<BoxFuture<'static, Result<()>>>;
+pub(super) type Asked = Vec<BoxFuture<'static, Result<()>>>;
 
 impl CdpPage {
     /// Sends what makes the page see `wanted`, which saw `before`; the future waits for the answers.
@@ -17,27 +18,11 @@ impl CdpPage {
         self.show_screen(wanted, before, &mut asked);
         self.show_place(wanted, before, &mut asked);
         self.show_machine(wanted, before, &mut asked);
-        let (watch, watched) = (self.world.watches_logins(wanted), self.world.watches_logins(before));
-        match (watch, watched) {
-            (true, false) => self.watch_logins(&mut asked),
-            (false, true) => self.ask("requests", &fetch::Disable::default(), &mut asked),
-            _ => {}
+        let waiting = Waiting::of(&self.world, wanted);
+        if waiting != Waiting::of(&self.world, before) {
+            self.let_wait(waiting, &mut asked);
         }
         async move { futures::future::try_join_all(asked).await.map(drop) }
-    }
-
-    /// For one that has no emulation to tell apart from: a server's question must be answered from the first request on.
-    pub(super) fn watch_logins(&self, asked: &mut Asked) {
-        let every = fetch::RequestPattern { url_pattern: Some("*".into()), ..fetch::RequestPattern::default() };
-        self.ask("httpCredentials", &fetch::Enable { patterns: Some(vec![every]), handle_auth_requests: Some(true) }, asked);
-    }
-
-    /// For a page of a former daemon: a request that waited for its word goes on, and no other waits where nobody answers.
-    pub(super) fn watch_logins_again(&self) {
-        drop(self.connection.send(Some(&self.session), &fetch::Disable::default()));
-        if self.world.watches_logins(&self.world.emulation()) {
-            self.watch_logins(&mut Asked::new());
-        }
     }
 
     fn show_screen(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
@@ -132,7 +117,7 @@ impl CdpPage {
         }
     }
 
-    fn ask<C: Command + 'static>(&self, what: &str, command: &C, asked: &mut Asked) {
+    pub(super) fn ask<C: Command + 'static>(&self, what: &str, command: &C, asked: &mut Asked) {
         let what = what.to_owned();
         let reply = self.connection.send(Some(&self.session), command);
         asked.push(Box::pin(async move {

@@ -128,6 +128,11 @@ impl Frames {
         names
     }
 
+    /// Some of the worlds that this session reaches.
+    pub(super) fn of_session(&self, session: &str, most: usize) -> Vec<World> {
+        self.worlds.values().filter(|world| world.session == session).take(most).cloned().collect()
+    }
+
     /// The worlds that have the page script.
     pub(super) fn ready(&self) -> Vec<World> {
         self.worlds.values().filter(|world| world.ready).cloned().collect()

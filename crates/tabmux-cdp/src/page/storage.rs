@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tabmux_driver::{DATABASES, DriverError, Result, StorageArea, StorageItem};
+use tabmux_driver::{DriverError, Result, StorageArea, StorageItem};
 
 use super::CdpPage;
 use super::world::Failure;
 
-const READ: &str = "function (area) { return Object.fromEntries(Object.entries(globalThis[area])); }";
+/// By their numbers, since a name may be one that every storage has, such as `length`.
+const READ: &str = "function (area) { const kept = globalThis[area]; \
+    return Array.from(kept, (_, at) => kept.key(at)).map((name) => [name, kept.getItem(name)]); }";
 const SET: &str = "function (area, items) { const kept = globalThis[area]; \
     for (const [name, value] of items) value === null ? kept.removeItem(name) : kept.setItem(name, value); }";
 const CLEAR: &str = "function (area) { globalThis[area].clear(); }";
@@ -16,7 +18,7 @@ const CLEAR: &str = "function (area) { globalThis[area].clear(); }";
 impl CdpPage {
     pub(super) async fn read_storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {
         let items = self.in_storage(READ, vec![name(area)]).await?;
-        let items: BTreeMap<String, String> = serde_json::from_value(items).unwrap_or_default();
+        let items: BTreeMap<String, String> = serde_json::from_value::<Vec<_>>(items).unwrap_or_default().into_iter().collect();
         Ok(items.into_iter().map(|(name, value)| StorageItem { name, value }).collect())
     }
 
@@ -28,16 +30,8 @@ impl CdpPage {
         self.in_storage(CLEAR, vec![name(area)]).await.map(drop)
     }
 
-    /// Makes databases in an origin that has none.
-    pub(crate) async fn load_databases(&self, databases: &[Value]) -> Result<()> {
-        if databases.is_empty() {
-            return Ok(());
-        }
-        let load = format!("function (databases) {{ return ({DATABASES}).load(databases); }}");
-        self.in_storage(&load, vec![json!(databases)]).await.map(drop)
-    }
-
-    async fn in_storage(&self, function: &str, arguments: Vec<Value>) -> Result<Value> {
+    /// Calls a function of ours that looks into what the main frame's origin keeps.
+    pub(crate) async fn in_storage(&self, function: &str, arguments: Vec<Value>) -> Result<Value> {
         let done = self.call_in_frame(&self.handle.0, |_| function.to_owned().into(), &arguments).await;
         done.map(|(_, value)| value).map_err(|failure| match failure {
             Failure::Threw(text) => DriverError::StorageRefused(reason(&text)),

@@ -280,4 +280,15 @@ impl Event for ResponseReceived {
     const METHOD: &'static str = "Network.responseReceived";
 }
 
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetBypassServiceWorker {
+    pub bypass: bool,
+}
+
+impl Command for SetBypassServiceWorker {
+    const METHOD: &'static str = "Network.setBypassServiceWorker";
+    type Reply = Empty;
+}
+
 pub type TimeSinceEpoch = f64;

@@ -4,6 +4,7 @@ mod act;
 mod attach;
 mod chromium;
 mod contract;
+mod copies;
 mod databases;
 #[path = "../keeper/display.rs"]
 mod display;

@@ -102,6 +102,7 @@ impl NewCookie {
             secure: self.secure.unwrap_or(secure),
             same_site: self.same_site,
             partition_key: self.partition_key,
+            ..Cookie::default()
         })
     }
 }
@@ -129,7 +130,8 @@ fn shown(mut cookie: Cookie) -> Cookie {
     for words in [&mut cookie.name, &mut cookie.value, &mut cookie.domain, &mut cookie.path] {
         *words = visible::text(words);
     }
-    cookie
+    // What only a browser asks for.
+    Cookie { cross_site_ancestor: None, priority: None, source_scheme: None, source_port: None, ..cookie }
 }
 
 /// As a server would write it.

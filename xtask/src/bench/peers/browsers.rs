@@ -11,15 +11,15 @@ const FULL: [&str; 4] =
 const SHELL: [&str; 2] = ["/usr/lib/chromium/chromium-headless-shell", "/usr/bin/chromium-headless-shell"];
 
 /// What is on this machine.
-pub(super) struct Browsers {
+pub(in crate::bench) struct Browsers {
     /// The peers' default, or its stand-in.
     pub(super) full: PathBuf,
     /// What tabmux takes by itself.
-    pub(super) shell: PathBuf,
+    pub(in crate::bench) shell: PathBuf,
 }
 
 impl Browsers {
-    pub(super) fn find() -> Result<Self> {
+    pub(in crate::bench) fn find() -> Result<Self> {
         let first = |paths: &[&str]| paths.iter().map(PathBuf::from).find(|path| path.exists());
         Ok(Self {
             full: first(&FULL).context("no Chrome or Chromium here; on Debian: apt-get install chromium")?,

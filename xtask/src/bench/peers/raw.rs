@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::agent::is_root;
 
-pub(super) struct RawPipe {
+pub(in crate::bench) struct RawPipe {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -20,7 +20,7 @@ pub(super) struct RawPipe {
 
 impl RawPipe {
     /// Starts a browser of its own and goes to the page.
-    pub(super) fn open(browser: &Path, profile: &Path, url: &str) -> Result<Self> {
+    pub(in crate::bench) fn open(browser: &Path, profile: &Path, url: &str) -> Result<Self> {
         // The shell puts the pipe where Chromium looks for it, descriptors 3 and 4.
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"]).arg(browser);
@@ -50,9 +50,19 @@ impl RawPipe {
     }
 
     fn call(&mut self, method: &str, parameters: &Value) -> Result<Value> {
+        let session = self.session.clone();
+        self.call_in(session.as_deref(), method, parameters)
+    }
+
+    /// Asks the browser itself.
+    pub(in crate::bench) fn browser(&mut self, method: &str, parameters: &Value) -> Result<Value> {
+        self.call_in(None, method, parameters)
+    }
+
+    fn call_in(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Result<Value> {
         self.next_id += 1;
         let mut message = json!({"id": self.next_id, "method": method, "params": parameters});
-        if let Some(session) = &self.session {
+        if let Some(session) = session {
             message["sessionId"] = json!(session);
         }
         let mut frame = message.to_string().into_bytes();

@@ -1,0 +1,134 @@
+//! Which requests of a page wait for our word, and what they are told: the one owner of `Fetch` on a page. A server's
+//! question for a login can only be answered where all of them wait. Documents wait where something is on its way to their
+//! origin, until it has come.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tabmux_driver::{Emulation, HOUSEKEEPING, Result, origin_of};
+
+use super::CdpPage;
+use super::emulation::Asked;
+use crate::connection::{Connection, WeakConnection};
+use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
+use crate::protocol::page::{GetFrameTree, GetNavigationHistory, Reload};
+use crate::world::World;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    None,
+    Documents,
+    All,
+}
+
+/// All that is needed of a request that waits.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paused {
+    request_id: String,
+    resource_type: String,
+    request: Address,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    url: String,
+}
+
+impl Waiting {
+    /// Of a page that sees this.
+    pub(super) fn of(world: &World, emulation: &Emulation) -> Self {
+        match (world.watches_logins(emulation), world.origins.is_waiting()) {
+            (true, _) => Self::All,
+            (false, true) => Self::Documents,
+            (false, false) => Self::None,
+        }
+    }
+}
+
+fn enable(waiting: Waiting) -> Enable {
+    let resource_type = (waiting == Waiting::Documents).then(|| "Document".to_owned());
+    let pattern = RequestPattern { url_pattern: Some("*".into()), resource_type, ..RequestPattern::default() };
+    Enable { patterns: Some(vec![pattern]), handle_auth_requests: Some(waiting == Waiting::All) }
+}
+
+impl CdpPage {
+    pub(super) fn let_wait(&self, waiting: Waiting, asked: &mut Asked) {
+        match waiting {
+            Waiting::None => self.ask("requests", &Disable::default(), asked),
+            some => self.ask("httpCredentials", &enable(some), asked),
+        }
+    }
+
+    /// As it is to be now, whatever was before. Requests that waited for the word of a former daemon go on.
+    pub(crate) fn let_wait_again(&self) {
+        drop(self.connection.send(Some(&self.session), &Disable::default()));
+        let waiting = Waiting::of(&self.world, &self.world.emulation());
+        if waiting != Waiting::None {
+            drop(self.connection.send(Some(&self.session), &enable(waiting)));
+        }
+    }
+
+    /// A page that another one opened may have its first document already, which nobody could keep waiting.
+    pub(super) async fn look_for_early_document(&self) -> Result<()> {
+        if self.world.origins.is_waiting() && self.state.watch().borrow().commits == 0 {
+            let shown = self.call(&GetFrameTree::default()).await?.frame_tree.frame.url;
+            early(&self.connection.downgrade(), &self.session, &self.world, &shown);
+        }
+        Ok(())
+    }
+
+    /// Nothing is on its way any more.
+    pub(crate) fn documents_need_not_wait(&self) {
+        if Waiting::of(&self.world, &self.world.emulation()) == Waiting::None {
+            drop(self.connection.send(Some(&self.session), &Disable::default()));
+        }
+    }
+}
+
+/// A frame in another process has requests of its own.
+pub(super) fn let_wait_in_frame(connection: &Connection, session: &str, world: &World) {
+    if world.origins.is_waiting() {
+        drop(connection.send(Some(session), &enable(Waiting::Documents)));
+    }
+}
+
+/// Lets a request go on, at once or when what its origin keeps has come. Called by the reader: nothing is waited for here.
+pub(super) fn paused(connection: &WeakConnection, session: &str, world: &World, params: &RawValue) {
+    let Ok(Paused { request_id, resource_type, request }) = serde_json::from_str(params.get()) else { return };
+    let go_on = ContinueRequest { request_id, ..ContinueRequest::default() };
+    if resource_type != "Document" || !world.origins.awaits(&request.url) {
+        // Refused: whoever asked has gone.
+        if let Some(connection) = connection.upgrade() {
+            drop(connection.send(Some(session), &go_on));
+        }
+        return;
+    }
+    let (origins, connection, session) = (Arc::clone(&world.origins), connection.clone(), session.to_owned());
+    tokio::spawn(async move {
+        origins.arrival(&request.url).await;
+        if let Some(connection) = connection.upgrade() {
+            drop(connection.send(Some(&session), &go_on));
+        }
+    });
+}
+
+/// A document is shown whose origin is still waited for: it was asked for before anybody could hold it. It is loaded again when
+/// everything has come, but for an answer to a form, which would be sent twice.
+pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, url: &str) {
+    if !world.origins.awaits(url) {
+        return;
+    }
+    let (origins, connection, session, url) = (Arc::clone(&world.origins), connection.clone(), session.to_owned(), url.to_owned());
+    tokio::spawn(async move {
+        origins.arrival(&url).await;
+        let Some(connection) = connection.upgrade() else { return };
+        // One that does not answer is gone, or will be as it is.
+        let Ok(history) = connection.call_in(Some(&session), &GetNavigationHistory::default(), HOUSEKEEPING).await else { return };
+        let shown = usize::try_from(history.current_index).ok().and_then(|at| history.entries.get(at));
+        if shown.is_some_and(|entry| origin_of(&entry.url) == origin_of(&url) && entry.transition_type != "form_submit") {
+            drop(connection.send(Some(&session), &Reload::default()));
+        }
+    });
+}

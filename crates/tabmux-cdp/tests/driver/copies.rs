@@ -1,0 +1,362 @@
+//! Copies on real Chromium: logins that only a real browser has, documents that wait, sources that end, and what is never left
+//! behind.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::Want;
+use tabmux_cdp::protocol::target::{CreateTarget, GetBrowserContexts, GetTargets, TargetInfo};
+use tabmux_driver::{
+    Beginning, Browser, Context, ContextSpec, Cookie, Navigation, OriginStorage, Page, Result, Source, StorageArea, StorageItem,
+};
+use tokio::sync::Semaphore;
+
+use crate::support;
+
+const KEEP: &str = include_str!("databases/keep.js");
+const TELL: &str = include_str!("databases/tell.js");
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("a browser answers in time")
+}
+
+async fn run(page: &Arc<dyn Page>, script: &str) -> Value {
+    soon(page.evaluate(script)).await.expect("the script runs")
+}
+
+async fn go(page: &Arc<dyn Page>, url: &str) {
+    soon(page.navigate(Navigation::To(url))).await.expect("the page goes there");
+}
+
+async fn open(browser: &CdpBrowser, source: Option<Beginning>) -> Arc<dyn Context> {
+    soon(browser.open_context(&ContextSpec { source, ..ContextSpec::default() })).await.expect("a context opens")
+}
+
+async fn page_at(context: &Arc<dyn Context>, url: &str) -> Arc<dyn Page> {
+    let page = soon(context.open_page()).await.expect("a page opens");
+    go(&page, url).await;
+    page
+}
+
+async fn copied(context: &Arc<dyn Context>) -> tabmux_driver::Copied {
+    soon(context.copied().wait_for(|copied| copied.pending == 0)).await.expect("it lives").clone()
+}
+
+async fn targets(browser: &CdpBrowser) -> Vec<TargetInfo> {
+    browser.connection().call(None, &GetTargets::default()).await.expect("the browser lists its targets").target_infos
+}
+
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// A site that shows which cookies came with a request and tells what its documents found; who asked for what is noted.
+async fn site(asked: &Asked) -> String {
+    let asked = Arc::clone(asked);
+    support::serve(move |request| {
+        let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+        asked.lock().expect("nothing panics under this lock").push(path.clone());
+        let cookies = request.lines().find_map(|line| line.strip_prefix("Cookie: ")).unwrap_or_default().trim();
+        let (path, to) = path.split_once("?to=").unwrap_or((&path, ""));
+        match path {
+            "/login" => {
+                let set = [
+                    "__Host-sid=1; Secure; HttpOnly; Path=/; SameSite=Strict",
+                    "__Host-chips=2; Secure; HttpOnly; Path=/; SameSite=None; Partitioned",
+                    "__Secure-dev=3; Secure; Path=/; Priority=High",
+                    "theme=\"dark blue\"; Max-Age=100000; SameSite=Lax",
+                    "plain=4; HttpOnly",
+                ];
+                let head = set.map(|cookie| format!("\r\nSet-Cookie: {cookie}")).join("");
+                support::response(&format!("200 OK\r\nContent-Type: text/html{head}"), "in")
+            }
+            "/frame" => support::page(&format!("<iframe src=\"{to}\"></iframe>")),
+            "/popup" => support::page(&format!("<script>open(\"{to}\")</script>")),
+            "/redirect" => support::response(&format!("302 Found\r\nLocation: {to}"), ""),
+            _ => support::page(&format!("<script>document.title = '{cookies}'; new Image().src = '/found/' + localStorage.token</script>")),
+        }
+    })
+    .await
+}
+
+/// A source of one origin that gives nothing until it is let; without one it does not even give cookies.
+#[derive(Debug)]
+struct Gated {
+    origin: String,
+    gate: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Source for Gated {
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        if self.origin.is_empty() {
+            self.gate.acquire().await.expect("it stays open").forget();
+        }
+        Ok(Vec::new())
+    }
+
+    async fn origins(&self) -> Result<Vec<String>> {
+        Ok(vec![self.origin.clone()])
+    }
+
+    async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        self.gate.acquire().await.expect("it stays open").forget();
+        let local_storage = vec![StorageItem { name: "token".into(), value: "here".into() }];
+        Ok(OriginStorage { origin: origin.into(), local_storage, ..OriginStorage::default() })
+    }
+}
+
+/// The same cookies to the last attribute, and the server sees them with the first request.
+#[tokio::test]
+async fn cookies_are_copied_to_the_last_attribute() {
+    let browser = support::chromium().await;
+    let other = site(&Asked::default()).await;
+    let here = other.replace("127.0.0.1", "localhost");
+    let one = open(&browser, None).await;
+    let page = page_at(&one, &format!("{here}/login")).await;
+    go(&page, &format!("{other}/frame?to={here}/login")).await;
+    let sorted = |mut cookies: Vec<Cookie>| {
+        cookies.sort_by_key(|cookie| format!("{} {} {:?}", cookie.name, cookie.domain, cookie.partition_key));
+        cookies
+    };
+    let before = sorted(soon(one.cookies()).await.expect("cookies are listed"));
+    let partitions = before.iter().filter_map(|cookie| Some((cookie.partition_key.clone()?, cookie.cross_site_ancestor?)));
+    assert_eq!(partitions.collect::<Vec<_>>(), [("http://127.0.0.1".to_owned(), true), ("http://localhost".to_owned(), false)]);
+    assert!(before.iter().any(|cookie| cookie.priority.as_deref() == Some("High")));
+
+    let twin = open(&browser, one.source().map(Beginning::from)).await;
+    assert_eq!(sorted(soon(twin.cookies()).await.expect("cookies are listed")), before);
+    let seen = page_at(&twin, &format!("{here}/seen")).await;
+    let title = run(&seen, "document.title").await;
+    for name in ["__Host-sid=1", "__Host-chips=2", "__Secure-dev=3", "theme=\"dark blue\"", "plain=4"] {
+        assert!(title.as_str().is_some_and(|title| title.contains(name)), "{name} in {title}");
+    }
+    assert_eq!(sorted(soon(one.cookies()).await.expect("cookies are listed")), before, "the source is as it was");
+}
+
+/// Everything in the databases, but for a counter that asking moves on.
+async fn tell(page: &Arc<dyn Page>) -> Value {
+    let mut told = run(page, TELL).await;
+    assert!(told.as_object_mut().and_then(|told| told.remove("number")).is_some());
+    told
+}
+
+/// Read in the page that is open, and where none is, in a tab that nobody sees.
+#[tokio::test]
+async fn databases_and_storage_are_copied_from_pages_and_from_closed_ones() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|_| "hello".into()).await;
+        let one = open(&browser, None).await;
+        let page = page_at(&one, &site).await;
+        run(&page, KEEP).await;
+        soon(page.set_storage(StorageArea::Local, &[("length".into(), Some("odd name".into()))])).await.expect("it is kept");
+        let told = tell(&page).await;
+        for url in [site.clone(), "about:blank".to_owned()] {
+            go(&page, &url).await;
+            let twin = open(&browser, one.source().map(Beginning::from)).await;
+            let copy = page_at(&twin, &site).await;
+            assert_eq!(tell(&copy).await, told, "{want:?} {url}");
+            let items = soon(copy.storage(StorageArea::Local)).await.expect("it has storage");
+            assert_eq!(items, [StorageItem { name: "length".into(), value: "odd name".into() }]);
+            let copied = copied(&twin).await;
+            assert_eq!((copied.origins, copied.losses), (1, vec![format!("{site}: kept/loose: CryptoKey")]));
+            assert_eq!(soon(one.open_page()).await.map(|page| page.url()), Ok("about:blank".into()));
+        }
+        go(&page, &site).await;
+        assert_eq!(tell(&page).await, told, "the source is as it was");
+    }
+}
+
+/// The first document of an origin waits for what the origin keeps: asked for directly, by a redirect, in a frame.
+#[tokio::test]
+async fn a_document_waits_for_what_its_origin_keeps() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        for way in ["", "/redirect?to=", "/frame?to="] {
+            let asked = Asked::default();
+            let (elsewhere, pending) = (site(&Asked::default()).await, site(&asked).await);
+            let gate = Arc::new(Semaphore::new(0));
+            let twin = open(&browser, Some(Beginning::with(Gated { origin: pending.clone(), gate: Arc::clone(&gate) }))).await;
+            let page = soon(twin.open_page()).await.expect("a page opens");
+            let (there, going) = (format!("{pending}/seen"), Arc::clone(&page));
+            let url = if way.is_empty() { there.clone() } else { format!("{elsewhere}{way}{there}") };
+            let going = tokio::spawn(async move { going.navigate(Navigation::To(&url)).await });
+            let connection = browser.connection();
+            soon(async {
+                while page.requests().0.iter().all(|request| request.url != there) {
+                    // Each question gives it time.
+                    connection.call(None, &GetTargets::default()).await.expect("it lives");
+                }
+            })
+            .await;
+            assert!(asked.lock().unwrap().is_empty(), "{want:?} {way}: nobody was asked yet");
+            gate.add_permits(1);
+            soon(going).await.expect("no panic").expect("the page goes there");
+            let asked = asked.lock().unwrap().clone();
+            assert_eq!(asked, ["/seen", "/found/here"], "{want:?} {way}");
+            assert_eq!(copied(&twin).await.origins, 1);
+        }
+    }
+}
+
+/// The first document of a page that a page opens is asked for before anybody can hold it: it is there twice, and the second
+/// time with everything. What answers a form is not sent twice.
+#[tokio::test]
+async fn a_page_that_opens_too_early_is_loaded_again() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let asked = Asked::default();
+        let (elsewhere, pending) = (site(&Asked::default()).await, site(&asked).await);
+        let gate = Arc::new(Semaphore::new(0));
+        let twin = open(&browser, Some(Beginning::with(Gated { origin: pending.clone(), gate: Arc::clone(&gate) }))).await;
+        let mut popups = twin.popups();
+        let page = page_at(&twin, &format!("{elsewhere}/popup?to={pending}/seen")).await;
+        let opened = soon(popups.recv()).await.expect("a page opens").page;
+        gate.add_permits(1);
+        soon(async {
+            while !asked.lock().unwrap().iter().any(|path| path == "/found/here") {
+                browser.connection().call(None, &GetTargets::default()).await.expect("it lives");
+            }
+        })
+        .await;
+        assert_eq!((copied(&twin).await.origins, copied(&twin).await.lost), (1, 0), "{want:?}");
+        drop((page, opened));
+    }
+}
+
+/// A source that ends in the middle: what was read is there, the rest is said, and the copy is usable.
+#[tokio::test]
+async fn what_a_source_takes_along_is_said() {
+    let browser = support::chromium().await;
+    let (first, second) = (site(&Asked::default()).await, site(&Asked::default()).await);
+    let one = open(&browser, None).await;
+    let page = page_at(&one, &first).await;
+    run(&page, "localStorage.token = 'kept'").await;
+    go(&page, &second).await;
+    run(&page, "localStorage.token = 'kept'").await;
+    let live = one.source().expect("it can be copied");
+    let ending = Ending { live, context: Arc::clone(&one), closes_at: first.clone(), others_read: Semaphore::new(0) };
+    let twin = open(&browser, Some(Beginning::with(ending))).await;
+    let told = copied(&twin).await;
+    assert_eq!((told.origins, told.lost), (1, 1), "{told:?}");
+    assert!(told.losses[0].starts_with(&first) && told.losses[0].contains("closed"), "{told:?}");
+    let copy = page_at(&twin, &second).await;
+    assert_eq!(run(&copy, "localStorage.token").await, json!("kept"));
+    go(&copy, &first).await;
+    assert_eq!(run(&copy, "localStorage.token ?? null").await, json!(null));
+}
+
+/// Closes its context when it is asked for this origin, after all others.
+#[derive(Debug)]
+struct Ending {
+    live: Arc<dyn Source>,
+    context: Arc<dyn Context>,
+    closes_at: String,
+    others_read: Semaphore,
+}
+
+#[async_trait]
+impl Source for Ending {
+    async fn cookies(&self) -> Result<Vec<Cookie>> {
+        self.live.cookies().await
+    }
+
+    async fn origins(&self) -> Result<Vec<String>> {
+        self.live.origins().await
+    }
+
+    async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        if origin != self.closes_at {
+            let kept = self.live.kept(origin).await;
+            self.others_read.add_permits(1);
+            return kept;
+        }
+        self.others_read.acquire().await.expect("it stays open").forget();
+        self.context.close().await?;
+        self.live.kept(origin).await
+    }
+}
+
+/// Nothing of the copying is ever a page, takes the focus, touches what is not ours, or stays.
+#[tokio::test]
+async fn hidden_tabs_are_nobodys_pages_and_leave_nothing_behind() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = site(&Asked::default()).await;
+        let foreign = page_at(&open(&browser, None).await, &site).await;
+        let one = open(&browser, None).await;
+        let page = page_at(&one, &site).await;
+        run(&page, "localStorage.token = 'kept'").await;
+        go(&page, "about:blank").await;
+        let before = targets(&browser).await.len();
+
+        let tap = browser.connection().tap(10_000);
+        let mut opened = one.popups();
+        let twin = open(&browser, one.source().map(Beginning::from)).await;
+        let mut opened_too = twin.popups();
+        assert_eq!(copied(&twin).await.origins, 1);
+        let sent = tap.sent();
+        assert_eq!(tap.dropped(), 0);
+        let made = |sent: &tabmux_cdp::Sent| sent.method == "Target.createTarget" && !sent.frame.contains("\"hidden\":true");
+        assert!(!sent.iter().any(made), "{want:?}: every tab was hidden");
+        for banned in ["Page.bringToFront", "Target.activateTarget"] {
+            assert!(sent.iter().all(|sent| sent.method != banned), "{want:?}: {banned}");
+        }
+        let theirs = foreign.handle().0.as_str();
+        assert!(sent.iter().all(|sent| !sent.frame.contains(theirs)), "{want:?}: somebody else's page was named");
+        assert!(opened.try_recv().is_err() && opened_too.try_recv().is_err(), "{want:?}: no page came of it");
+
+        // Tabs are kept for a moment, then closed.
+        soon(async { while targets(&browser).await.len() != before {} }).await;
+        soon(twin.close()).await.expect("it closes");
+        soon(one.close()).await.expect("it closes");
+        assert!(targets(&browser).await.iter().all(|info| !info.url.contains("tabmux")), "{want:?}");
+    }
+}
+
+/// Closed while it is being filled, and left over by a daemon that was killed: both go.
+#[tokio::test]
+async fn a_copy_that_is_closed_in_the_middle_takes_its_tabs_along() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let (first, second) = (site(&Asked::default()).await, site(&Asked::default()).await);
+        let one = open(&browser, None).await;
+        let page = page_at(&one, &first).await;
+        run(&page, "localStorage.token = 'kept'").await;
+        go(&page, &second).await;
+        run(&page, "localStorage.token = 'kept'").await;
+        for _ in 0..5 {
+            let twin = open(&browser, one.source().map(Beginning::from)).await;
+            soon(twin.close()).await.expect("it closes");
+        }
+        let former = CreateTarget { url: "about:blank#tabmux-hidden".into(), hidden: Some(true), ..CreateTarget::default() };
+        browser.connection().call(None, &former).await.expect("as a former daemon left it");
+        assert_eq!(soon(browser.keep_only(&[one.handle().clone()])).await, Ok(1));
+        soon(async { while targets(&browser).await.iter().any(|info| info.url.contains("tabmux")) {} }).await;
+        assert_eq!(
+            targets(&browser)
+                .await
+                .iter()
+                .filter(|info| info.kind == "page" && info.browser_context_id.as_ref() == Some(&one.handle().0))
+                .count(),
+            1
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_opening_that_is_given_up_leaves_no_context() {
+    let browser = support::chromium().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let spec =
+        ContextSpec { source: Some(Beginning::with(Gated { origin: String::new(), gate: Arc::clone(&gate) })), ..ContextSpec::default() };
+    let contexts = async || browser.connection().call(None, &GetBrowserContexts::default()).await.expect("it lives").browser_context_ids;
+    let made = async { while contexts().await.is_empty() {} };
+    tokio::select! {
+        opened = browser.open_context(&spec) => panic!("its source gave nothing: {opened:?}"),
+        () = soon(made) => {}
+    }
+    soon(async { while !contexts().await.is_empty() {} }).await;
+}
