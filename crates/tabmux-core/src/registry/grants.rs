@@ -182,6 +182,11 @@ impl Registry {
         self.grants.values().map(move |given| given.shared(now))
     }
 
+    /// A grant that has not ended, by what is known of its capability.
+    pub fn known_grant(&self, key: GrantKey) -> Option<Arc<Grant>> {
+        self.grants.get(&key).map(|given| Arc::clone(&given.grant))
+    }
+
     /// Who somebody is that shows this capability and nothing else.
     pub fn holder(&self, capability: &str, now: Millis) -> Option<Identity> {
         let key = (self.rules.digest)(capability);

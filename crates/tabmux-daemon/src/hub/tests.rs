@@ -15,6 +15,7 @@ mod restart;
 mod secrets;
 mod sequences;
 mod sessions;
+mod shares;
 mod tabs;
 mod watching;
 mod worlds;

@@ -45,9 +45,10 @@ impl Door {
                     drop(place);
                 }
                 Ok(frame) => {
+                    let discreet = Arc::clone(&door);
                     let request = door.seed1_request(client, frame);
                     begin_in_order(async move {
-                        answers.send(&request.await);
+                        answers.send(&discreet.seed1_discreet(request.await));
                         drop(place);
                     })
                     .await;
@@ -116,6 +117,14 @@ impl Door {
                 response(&id, seen.map(Value::from).as_ref(), outcome)
             }
         }
+    }
+
+    /// A capability that a frame named its session by is not said back.
+    fn seed1_discreet(&self, mut answer: Value) -> Value {
+        if let Some(session) = answer.get_mut("sessionId") {
+            self.hub.settings.secrets.hide_value(session);
+        }
+        answer
     }
 
     /// Frames name sessions by `sess_…`, whatever name the caller used.
