@@ -2,6 +2,7 @@
 //! time in the order they were admitted, and closes everything when it is told to stop. No other code touches
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
+mod away;
 mod changes;
 mod copying;
 mod downloads;

@@ -22,6 +22,8 @@ pub struct Admitted {
     pub ahead: usize,
     /// The caller has no right but this one.
     pub grant: Option<GrantId>,
+    /// The session is the caller's own.
+    pub by_owner: bool,
 }
 
 /// A call that has not ended.
@@ -130,7 +132,8 @@ impl Registry {
         }
         let by = grant.as_ref().map(|grant| grant.id());
         self.calls.insert(call.0, Call { session: id, grant });
-        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead, grant: by })
+        let (picked_for_caller, by_owner) = (picked == Picked::ForCaller, standing == Standing::Owner);
+        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller, ahead, grant: by, by_owner })
     }
 
     /// The call's turn has come: it leaves the queue. The epoch is compared again, because the session may have

@@ -222,6 +222,9 @@ impl Hub {
                 let takes_news = turn != Turn::Watching && pending.grant.as_ref().is_none_or(|grant| grant.right > Right::Read);
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
+                // Nor does a reply that its lost caller does not hear, or a look of the operator's in between.
+                let heard = |registry: &tabmux_core::Registry| registry.listing(admitted.session).is_none_or(|listed| !listed.orphaned);
+                let takes_news = takes_news && self.look(heard);
                 // One that ran out of time does: a slow browser is found started by the next call.
                 if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
                     undo.session = None;

@@ -95,7 +95,7 @@ impl Hub {
     }
 
     fn who(&self, caller: &CallerOf) -> String {
-        self.look(|registry| registry.identity(caller.client).map(|identity| short(identity))).unwrap_or_default()
+        self.look(|registry| registry.identity(caller.client).map(short)).unwrap_or_default()
     }
 
     /// The grant a call is made by, whether it will be allowed or not, to be noted when the call has ended. One that is not known

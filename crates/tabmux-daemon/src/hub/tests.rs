@@ -1,5 +1,6 @@
 //! What the hub promises its callers, each with the fake browser and directories of its own.
 
+mod away;
 mod browser;
 mod clients;
 mod clocks;

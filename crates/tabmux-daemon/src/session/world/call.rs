@@ -48,7 +48,7 @@ impl World {
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(in crate::session) async fn execute(self: &Arc<Self>, job: Job) {
-        let Job { admitted, grant, errand: Errand { tool, after, .. }, common, args, turn, abort, reply } = job;
+        let Job { admitted, grant, errand: Errand { tool, after, name, .. }, common, args, turn, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
@@ -57,6 +57,7 @@ impl World {
         let run = async {
             if turn == Turn::Queue {
                 self.look_around().await;
+                self.welcome_back(&admitted);
             }
             let mut reply = tool.run(&pages, &common, args).await?;
             if after == After::Changes
@@ -87,6 +88,9 @@ impl World {
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;
+        }
+        if turn == Turn::Queue {
+            self.was_told(&admitted, name, outcome.as_ref().err().map(|fault| fault.code));
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);
