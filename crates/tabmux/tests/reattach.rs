@@ -244,7 +244,7 @@ fn lifeline() -> (String, Receiver<()>, Receiver<()>) {
             std::thread::spawn(move || {
                 let mut request = [0; 4096];
                 let read = stream.read(&mut request).unwrap_or(0);
-                let body = "<!doctype html><title>alive</title><script>fetch('/hold')</script>";
+                let body = "<!doctype html><title>alive</title><script>fetch('/hold?' + Math.random(), {cache: 'no-store'})</script>";
                 if request[..read].starts_with(b"GET /hold") {
                     open.send(()).ok();
                     // Comes back when the browser lets go of it.
