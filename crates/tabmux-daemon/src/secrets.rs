@@ -154,12 +154,15 @@ impl Secrets {
                 }
                 reply.result.values_mut().chain(&mut reply.structured).for_each(|value| self.hide_within(value, what));
             }
-            Err(fault) => {
-                self.hide_text(&mut fault.message, what);
-                self.hide_text(&mut fault.hint, what);
-            }
+            Err(fault) => self.hide_fault(fault),
         }
         answer.result.values_mut().for_each(|value| self.hide_within(value, what));
+    }
+
+    /// What went wrong never has a capability to give out.
+    pub(crate) fn hide_fault(&self, fault: &mut Fault) {
+        self.hide_text(&mut fault.message, Hidden::All);
+        self.hide_text(&mut fault.hint, Hidden::All);
     }
 
     fn hide_text(&self, text: &mut String, what: Hidden) {

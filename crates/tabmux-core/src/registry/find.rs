@@ -168,13 +168,13 @@ impl Registry {
         })
     }
 
-    /// The session this caller means, without beginning a call.
+    /// The session this caller means, without beginning a call. Only an owner or the operator is told: with what comes of it (a copy
+    /// of its logins, say) everything could be done, whatever a grant says.
     pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
-        let identity = self.acting(caller.client, now)?;
-        self.find(&identity, caller.agent, target, now).map(|found| found.session)
+        self.find_own(caller, target, now).map(|(id, _)| id)
     }
 
-    /// The same for what is its owner's and the operator's alone, whatever a grant says.
+    /// The same, and by what right.
     pub(super) fn find_own(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<(SessionId, Standing), Fault> {
         let identity = self.acting(caller.client, now)?;
         let found = self.find(&identity, caller.agent, target, now)?;

@@ -136,7 +136,7 @@ impl Model {
             Op::Opening(id) => self.set_phase(*id, Phase::Opening),
             Op::Opened(id) => self.set_phase(*id, Phase::Open),
             Op::OpenFailed(id) => self.open_failed(*id),
-            Op::Resolve(who, target) => self.resolve(*who, *target).map(|id| vec![id.into()]),
+            Op::Resolve(who, target) => self.resolve_own(*who, *target).map(|id| vec![id.into()]),
             Op::Admit(who, target, tab, lane, touch) => self.admit(*who, *target, *tab, (*lane, *touch)),
             Op::Share(who, target, wish) => self.share(*who, *target, *wish),
             Op::Revoke(who, target, which) => self.revoke(*who, *target, *which),

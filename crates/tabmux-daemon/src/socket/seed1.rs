@@ -103,7 +103,8 @@ impl Door {
                 let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
                 let answer = self.hub.run_tool(ask).await;
                 let said = session.or_else(|| answer.result.get("sessionId").and_then(Value::as_str).map(str::to_owned));
-                let seen = said.as_deref().map(|said| self.seed1_id(client, said));
+                let known = answer.result.get("id").and_then(Value::as_str).map(str::to_owned);
+                let seen = known.or_else(|| said.as_deref().map(|said| self.seed1_id(client, said)));
                 let outcome = answer.outcome.map(|mut reply| {
                     let members = reply.take_members();
                     let texts: Vec<String> = reply.content.into_iter().filter_map(text_content).collect();

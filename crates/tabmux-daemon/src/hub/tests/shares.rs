@@ -71,6 +71,18 @@ async fn news_wait_for_who_drives() {
     assert!(owner.ok("list_pages", json!({})).await.text.contains("Tab t1 crashed"));
 }
 
+/// A grant is for what is on the pages; a copy of the session would be all of it, for good.
+#[tokio::test]
+async fn no_grant_is_enough_to_copy_the_sessions_logins() {
+    let (house, owner, other) = two().await;
+    for mode in ["read", "act"] {
+        let capability = share(&owner, json!({"mode": mode})).await;
+        let fault = other.fault("start_browser", json!({"from": capability})).await;
+        assert!(fault.code == Code::PolicyDenied && !fault.to_string().contains(&capability), "{fault}");
+    }
+    assert_eq!(house.sessions(), 1);
+}
+
 /// A sub-agent or another client needs nothing but the one string, on whatever it calls.
 #[tokio::test]
 async fn who_may_act_works_with_the_capability_alone() {
