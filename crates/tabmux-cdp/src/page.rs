@@ -397,6 +397,10 @@ impl Page for CdpPage {
         self.state.take_log()
     }
 
+    fn untold_errors(&self) -> u64 {
+        self.state.untold_errors()
+    }
+
     async fn close(&self) -> Result<()> {
         self.state.end(DriverError::PageGone, None);
         self.connection.forget(&self.session);

@@ -18,6 +18,8 @@ pub enum Identity {
     Path(Arc<str>),
     /// An old-era HTTP client, by its `mcp-session-id`.
     Http(Arc<str>),
+    /// Who shows a capability and nothing else; this is its hash. It makes no sessions, and has the one it was given.
+    Grant(crate::GrantKey),
     /// A caller nothing tells apart from others. It owns nothing; its handle is a session's uuid (C11).
     Nobody,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Identity {
             Self::Token(name) => write!(f, "token:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),
             Self::Http(id) => write!(f, "http:{id}"),
+            Self::Grant(key) => write!(f, "grant:{key}"),
             Self::Nobody => f.write_str("nobody"),
         }
     }
@@ -62,6 +65,7 @@ impl FromStr for Identity {
             Some(("token", name)) => Self::Token(name.into()),
             Some(("path", name)) => Self::Path(name.into()),
             Some(("http", id)) => Self::Http(id.into()),
+            Some(("grant", key)) => Self::Grant(key.parse()?),
             _ => return Err(crate::NotAnId),
         })
     }
@@ -112,12 +116,13 @@ mod tests {
             Identity::Token("ci".into()),
             Identity::Path("web".into()),
             Identity::Http("7f2d".into()),
+            Identity::Grant(crate::GrantKey([7; 32])),
             Identity::Nobody,
         ];
         for identity in all {
             assert_eq!(identity.to_string().parse(), Ok(identity));
         }
-        for text in ["", "oper", "secret", "other:x"] {
+        for text in ["", "oper", "secret", "other:x", "grant:7"] {
             assert_eq!(text.parse::<Identity>(), Err(crate::NotAnId), "{text}");
         }
     }

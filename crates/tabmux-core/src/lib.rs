@@ -3,6 +3,7 @@
 
 mod caller;
 mod fault;
+mod grant;
 mod ids;
 mod registry;
 mod session;
@@ -10,9 +11,11 @@ mod window;
 
 pub use caller::{Caller, Identity, Leave, Link, OnLost};
 pub use fault::{Code, Fault};
+pub use grant::{CAPABILITY, Deed, Grant, GrantId, GrantKey, Right, Share, Touch, Uses};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
 pub use registry::{
-    Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, TabRef, check_name, foreign_tab,
+    Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TabRef, check_name,
+    foreign_tab,
 };
 pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
 pub use window::{Ground, Placement, Scoping, Spot, WindowId, WindowScope};

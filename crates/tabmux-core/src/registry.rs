@@ -8,6 +8,7 @@ mod clients;
 mod clock;
 mod endings;
 mod find;
+mod grants;
 mod sessions;
 mod tabs;
 #[cfg(test)]
@@ -18,9 +19,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::session::Live;
-use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Scoping, Seat, Session, SessionId, TabId, TabNumber, Uuid};
+use crate::{
+    CallId, ClientId, Fault, GrantKey, Identity, Kind, Link, Millis, OnLost, Scoping, Seat, Session, SessionId, TabId, TabNumber, Uuid,
+};
 
 pub use calls::Admitted;
+pub use grants::{Revoke, Shared};
 pub use sessions::{Listed, Open, Opened, check_name};
 pub use tabs::{TabRef, foreign_tab};
 
@@ -40,6 +44,8 @@ pub struct Rules {
     pub max_waiting: usize,
     /// Of the sessions that are made from now on (S4.18).
     pub scoping: Scoping,
+    /// What is known of a capability. No setting, but as pure as the rest is: this room computes no hashes.
+    pub digest: fn(&str) -> GrantKey,
 }
 
 /// What must happen outside.
@@ -78,6 +84,9 @@ pub enum Persist {
     },
     /// The number the next tab gets: one that was given is never another tab's, also when its session is long gone.
     NextTab(TabNumber),
+    /// A grant, and what is left of its time now.
+    Grant(Shared),
+    GrantGone(GrantKey),
 }
 
 /// Random ids for a new session; drawn again when they are taken.
@@ -115,7 +124,9 @@ pub struct Registry {
     numbers: HashMap<(Identity, Kind), u32>,
     /// What an owner has not been told yet: its sessions that ended without its doing, oldest first.
     endings: HashMap<Identity, VecDeque<endings::Ending>>,
-    calls: HashMap<u64, SessionId>,
+    /// What others may do, by the hash of the capability they show.
+    grants: BTreeMap<GrantKey, grants::Given>,
+    calls: HashMap<u64, calls::Call>,
     /// Calls inside the daemon, whether they have come to a session yet or not.
     visits: usize,
     next_client: u64,
@@ -142,6 +153,7 @@ impl Registry {
             currents: HashMap::new(),
             numbers: HashMap::new(),
             endings: HashMap::new(),
+            grants: BTreeMap::new(),
             calls: HashMap::new(),
             visits: 0,
             next_client: 1,
@@ -162,6 +174,7 @@ impl Registry {
         &mut self,
         sessions: Vec<Session>,
         currents: Vec<(Identity, Option<Arc<str>>, SessionId)>,
+        grants: Vec<Shared>,
         next_tab: TabNumber,
         now: Millis,
     ) {
@@ -192,6 +205,7 @@ impl Registry {
                 self.persists.push(Persist::Current { owner, agent, session: None });
             }
         }
+        self.restore_grants(grants, now);
         self.note_emptiness(now);
     }
 
@@ -257,6 +271,7 @@ impl Registry {
         self.tab_numbers.extend(session.tabs.iter().map(|(tab, record)| (record.number, (id, *tab))));
         let (owner, handle) = (session.owner.clone(), session.handle());
         self.forget_ending(&owner, &handle);
+        self.forget_taken(&owner, &handle);
         self.owned.entry(owner).or_default().insert(handle, id);
     }
 

@@ -98,6 +98,7 @@ pub(crate) struct Waiting {
     pub(crate) call: CallId,
     pub(crate) client: ClientId,
     pub(crate) epoch: Epoch,
+    pub(crate) by_grant: bool,
 }
 
 /// What lasts of a session; the journal keeps this (C-journal) and a restarted daemon begins with it.
@@ -128,6 +129,8 @@ pub struct Session {
     /// The number the next tab gets; tab ids are never reused (C17).
     pub next_tab: u32,
     pub windows: WindowScope,
+    /// Who drove it, under which name, before another took it over; the last one first.
+    pub former: Vec<(Identity, String)>,
 }
 
 /// What is forgotten with the daemon.
@@ -168,6 +171,17 @@ impl Session {
 }
 
 impl Live {
+    /// The call is no more, wherever it was.
+    pub(crate) fn let_go(&mut self, call: CallId) {
+        if self.running.is_some_and(|running| running.call == call) {
+            self.running = None;
+        } else if self.waiting.iter().any(|waiting| waiting.call == call) {
+            self.waiting.retain(|waiting| waiting.call != call);
+        } else {
+            self.beside = self.beside.saturating_sub(1);
+        }
+    }
+
     pub(crate) fn busy(&self) -> bool {
         self.running.is_some() || !self.waiting.is_empty() || self.beside > 0 || self.viewers > 0
     }

@@ -9,6 +9,7 @@ mod fork;
 mod housekeeping;
 mod reply;
 mod sessions;
+mod shares;
 mod status;
 mod succession;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use tabmux_driver::failpoint;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::browser::Browsers;
 use crate::clock::Clock;
 use crate::journal::JournalError;
@@ -36,6 +38,7 @@ pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
 pub(crate) use fork::{ForkOf, New};
 pub(crate) use sessions::isolation_of;
+pub(crate) use shares::digest;
 
 /// See the module's first lines.
 #[derive(Debug)]
@@ -45,6 +48,7 @@ pub(crate) struct Hub {
     pub(crate) browsers: Browsers,
     pub(crate) store: Store,
     pub(crate) sources: Sources,
+    audit: Audit,
     state: Mutex<State>,
     /// The daemon is ending: no new calls.
     pub(crate) stopping: CancellationToken,
@@ -104,12 +108,13 @@ impl Hub {
         let clock = Clock::start();
         store.leave_out(settings.secrets.clone());
         let mut registry = Registry::new(rules(&settings), clock.now());
-        registry.restore(remembered.sessions, remembered.currents, remembered.next_tab, clock.now());
+        registry.restore(remembered.sessions, remembered.currents, remembered.grants, remembered.next_tab, clock.now());
         let hub = Arc::new(Self {
             clock,
             browsers,
             store,
             sources: Sources::default(),
+            audit: Audit::at(&settings.paths.state_dir),
             state: Mutex::new(State {
                 registry,
                 sessions: HashMap::new(),
@@ -267,6 +272,7 @@ fn rules(settings: &Settings) -> Rules {
         max_clones: settings.limits.max_clones,
         max_waiting: settings.limits.queue,
         scoping: settings.windows.scoping,
+        digest,
     }
 }
 

@@ -1,8 +1,10 @@
 //! Joins clients, sessions and browsers: hub, session tasks, doors, lifecycle, journal. Browser verbs are deliberately absent.
 
+mod audit;
 mod backend;
 mod browser;
 mod clock;
+mod grant_record;
 pub mod http;
 mod hub;
 pub mod journal;

@@ -115,7 +115,7 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     };
     tokio::join!(goodbyes, browsers);
     // What ended is not kept on disk: where its tabs were is its owner's affair (S3.29).
-    let tidied = hub.look(|registry| hub.store.snapshot(registry));
+    let tidied = hub.look(|registry| hub.store.snapshot(registry, hub.clock.now()));
     hub.settled(tidied).await;
     hub.store.close().await;
     remove_own_pid(&paths.pid_file);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tabmux_core::{Epoch, Identity, Kind, Persist, Phase, Scoping, Seat, Session, SessionId, Tab, TabId, TabNumber, WindowId, WindowScope};
 
+use crate::grant_record::GrantRecord;
+
 /// One journal record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,6 +21,9 @@ pub(crate) enum Record {
     HttpGone(String),
     /// The daemon-wide number the next tab gets.
     NextTab(u64),
+    /// What others may do with a session.
+    Grant(GrantRecord),
+    GrantGone(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +77,9 @@ pub(crate) struct SessionRecord {
     windows: Vec<i64>,
     #[serde(default)]
     unscoped: bool,
+    /// Former drivers: who, and what they called it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    former: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +103,8 @@ impl Record {
                 session.tabs.iter().map(tab).sum::<usize>() + session.settings.len() + 512
             }
             Self::Http(http) => http.initialize.as_ref().map_or(0, |params| params.to_string().len()) + 256,
-            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) => 256,
+            Self::Grant(grant) => grant.size(),
+            Self::Gone(_) | Self::Current(_) | Self::HttpGone(_) | Self::NextTab(_) | Self::GrantGone(_) => 256,
         };
         bytes as u64
     }
@@ -107,6 +116,8 @@ impl From<Persist> for Record {
             Persist::Session(session) => Self::Session(SessionRecord::from(&*session)),
             Persist::Gone(id) => Self::Gone(id.to_string()),
             Persist::NextTab(number) => Self::NextTab(number.0),
+            Persist::Grant(shared) => Self::Grant(GrantRecord::of(&shared)),
+            Persist::GrantGone(key) => Self::GrantGone(key.to_string()),
             Persist::Current { owner, agent, session } => Self::Current(CurrentRecord {
                 owner: owner.to_string(),
                 agent: agent.map(|agent| agent.to_string()),
@@ -146,6 +157,7 @@ impl From<&Session> for SessionRecord {
             next_tab: session.next_tab,
             windows: session.windows.windows.iter().map(|window| window.0).collect(),
             unscoped: session.windows.scoping == Scoping::Off,
+            former: session.former.iter().map(|(who, name)| (who.to_string(), name.clone())).collect(),
         }
     }
 }
@@ -185,6 +197,7 @@ impl SessionRecord {
                 places,
                 full: BTreeSet::new(),
             },
+            former: self.former.into_iter().filter_map(|(who, name)| Some((who.parse().ok()?, name))).collect(),
         })
     }
 }
@@ -197,6 +210,8 @@ pub(crate) struct Lasting {
     pub(crate) http: BTreeMap<String, HttpRecord>,
     #[serde(default)]
     pub(crate) next_tab: u64,
+    #[serde(default)]
+    pub(crate) grants: BTreeMap<String, GrantRecord>,
 }
 
 impl Lasting {
@@ -221,6 +236,12 @@ impl Lasting {
                 self.http.remove(&id);
             }
             Record::NextTab(number) => self.next_tab = number,
+            Record::Grant(grant) => {
+                self.grants.insert(grant.key.clone(), grant);
+            }
+            Record::GrantGone(key) => {
+                self.grants.remove(&key);
+            }
         }
     }
 }
@@ -257,6 +278,7 @@ mod tests {
                 places: BTreeMap::from([(TabId(2), WindowId(4))]),
                 full: BTreeSet::new(),
             },
+            former: vec![(Identity::Secret("ab".into()), "old".into())],
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tabmux_core::{Code, Fault};
+use tabmux_core::{CAPABILITY, Code, Fault};
 use tabmux_mcp::ToolAnswer;
 use tabmux_tools::{Content, Found};
 
@@ -21,6 +21,18 @@ const CUT: char = '…';
 
 /// How many bytes of a secret say something about it.
 const LEAST_HALF: usize = 3;
+
+/// So many digits after `tmx_` make a capability, or what is left of one.
+const LEAST_DIGITS: usize = 8;
+
+/// What is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// What the operator registered, and whatever reads as a capability or a token: those are secrets whoever made them.
+    All,
+    /// In the one answer that gives a capability out.
+    Registered,
+}
 
 /// See the module's first lines.
 #[derive(Clone, Default)]
@@ -76,6 +88,20 @@ impl Secrets {
 
     /// The same text with names for values.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.hide_some(text, Hidden::All)
+    }
+
+    fn hide_some<'t>(&self, text: &'t str, what: Hidden) -> Cow<'t, str> {
+        match what {
+            Hidden::All => match without_capabilities(text) {
+                Cow::Borrowed(text) => self.hide_registered(text),
+                Cow::Owned(text) => Cow::Owned(self.hide_registered(&text).into_owned()),
+            },
+            Hidden::Registered => self.hide_registered(text),
+        }
+    }
+
+    fn hide_registered<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut hidden = Cow::Borrowed(text);
         for secret in self.0.iter() {
             for form in secret.forms.iter().filter(|form| text.contains(form.as_str())) {
@@ -118,52 +144,70 @@ impl Secrets {
     }
 
     /// The one place all answers go through.
-    pub(crate) fn hide_in(&self, answer: &mut ToolAnswer) {
-        if self.is_empty() {
-            return;
-        }
+    pub(crate) fn hide_in(&self, answer: &mut ToolAnswer, what: Hidden) {
         match &mut answer.outcome {
             Ok(reply) => {
                 for content in &mut reply.content {
                     if let Content::Text(text) = content {
-                        self.hide_text(text);
+                        self.hide_text(text, what);
                     }
                 }
-                reply.result.values_mut().chain(&mut reply.structured).for_each(|value| self.hide_value(value));
+                reply.result.values_mut().chain(&mut reply.structured).for_each(|value| self.hide_within(value, what));
             }
-            Err(fault) => {
-                self.hide_text(&mut fault.message);
-                self.hide_text(&mut fault.hint);
-            }
+            Err(fault) => self.hide_fault(fault),
         }
-        answer.result.values_mut().for_each(|value| self.hide_value(value));
+        answer.result.values_mut().for_each(|value| self.hide_within(value, what));
     }
 
-    fn hide_text(&self, text: &mut String) {
-        if let Cow::Owned(hidden) = self.hide(text) {
+    /// What went wrong never has a capability to give out.
+    pub(crate) fn hide_fault(&self, fault: &mut Fault) {
+        self.hide_text(&mut fault.message, Hidden::All);
+        self.hide_text(&mut fault.hint, Hidden::All);
+    }
+
+    fn hide_text(&self, text: &mut String, what: Hidden) {
+        if let Cow::Owned(hidden) = self.hide_some(text, what) {
             *text = hidden;
         }
     }
 
     pub(crate) fn hide_value(&self, value: &mut Value) {
-        if self.is_empty() {
-            return;
-        }
+        self.hide_within(value, Hidden::All);
+    }
+
+    fn hide_within(&self, value: &mut Value, what: Hidden) {
         match value {
-            Value::String(text) => self.hide_text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.hide_value(item)),
+            Value::String(text) => self.hide_text(text, what),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide_within(item, what)),
             Value::Object(members) => {
-                *members = std::mem::take(members)
-                    .into_iter()
-                    .map(|(name, mut value)| {
-                        self.hide_value(&mut value);
-                        (self.hide(&name).into_owned(), value)
-                    })
-                    .collect();
+                members.values_mut().for_each(|value| self.hide_within(value, what));
+                if members.keys().any(|name| matches!(self.hide_some(name, what), Cow::Owned(_))) {
+                    let named = |(name, value): (String, Value)| (self.hide_some(&name, what).into_owned(), value);
+                    *members = std::mem::take(members).into_iter().map(named).collect();
+                }
             }
             _ => {}
         }
     }
+}
+
+/// The same text with a word for everything that reads as a capability.
+fn without_capabilities(text: &str) -> Cow<'_, str> {
+    let mut pieces = text.split(CAPABILITY);
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    let mut found = false;
+    for piece in pieces {
+        let digits = piece.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits >= LEAST_DIGITS {
+            found = true;
+            shown.push_str("<capability>");
+            shown.push_str(&piece[digits..]);
+        } else {
+            shown.push_str(CAPABILITY);
+            shown.push_str(piece);
+        }
+    }
+    if found { shown.into() } else { text.into() }
 }
 
 /// Where the beginning of a secret begins that the text ends with.
@@ -263,6 +307,24 @@ mod tests {
     }
 
     #[test]
+    fn whatever_reads_as_a_capability_is_hidden_but_in_the_answer_that_gives_it_out() {
+        let capability = format!("tmx_{}", "0123456789abcdef".repeat(4));
+        let none = Secrets::default();
+        assert_eq!(
+            none.hide(&format!("a {capability} tmx_ {capability}, tmx_beef tmx_0123456789…")),
+            "a <capability> tmx_ <capability>, tmx_beef <capability>…"
+        );
+        assert!(matches!(none.hide("tmx_ and tmx_beef"), Cow::Borrowed(_)));
+        let reply = || Reply::text(capability.clone()).with("of", json!({ capability.clone(): [capability.clone()] }));
+        let answer = |what| {
+            let mut answer = ToolAnswer { outcome: Ok(reply()), result: serde_json::Map::new() };
+            none.hide_in(&mut answer, what);
+            format!("{answer:?}").contains(&capability)
+        };
+        assert_eq!((answer(Hidden::All), answer(Hidden::Registered)), (false, true));
+    }
+
+    #[test]
     fn what_is_left_of_a_secret_where_a_text_was_cut_is_hidden_too() {
         let secrets = secrets();
         assert_eq!(secrets.hide("x hunter2 & … [90 bytes]"), "x <secret PASSWORD>… [90 bytes]");
@@ -277,11 +339,11 @@ mod tests {
         let reply = Reply::text("it is abcdef").with("value", json!({ "abcdef": ["abcdef"] })).structured(json!({ "a": "abcdef" }));
         let mut answer =
             ToolAnswer { outcome: Ok(reply), result: [("url".to_owned(), json!("http://a.test/abcdef"))].into_iter().collect() };
-        secrets().hide_in(&mut answer);
+        secrets().hide_in(&mut answer, Hidden::Registered);
         assert!(!format!("{answer:?}").contains("abcdef"), "{answer:?}");
         let fault = Fault::new(Code::BadArgument, "abcdef", "abcdef");
         let mut answer = ToolAnswer { outcome: Err(fault), result: serde_json::Map::new() };
-        secrets().hide_in(&mut answer);
+        secrets().hide_in(&mut answer, Hidden::All);
         assert!(!format!("{answer:?}").contains("abcdef"), "{answer:?}");
     }
 }

@@ -2,18 +2,20 @@
 //! time in the order they were admitted, and closes everything when it is told to stop. No other code touches
 //! the session's pages; calls beside the queue (answering a dialog) go through the same world.
 
+mod away;
 mod changes;
 mod copying;
 mod downloads;
 mod lasting;
 mod pages;
+mod reach;
 mod windows;
 mod world;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tabmux_core::{Admitted, CallId, Fault, SessionId, TabId};
+use tabmux_core::{Admitted, CallId, Fault, Grant, SessionId, TabId, Touch};
 use tabmux_driver::{ContextSpec, Source};
 use tabmux_tools::{Arguments, Common, Effect, Group, PageTool, Reply, Tool};
 use tokio::sync::{Notify, oneshot};
@@ -29,6 +31,8 @@ use world::World;
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
 pub(crate) struct Job {
     pub(crate) admitted: Admitted,
+    /// Where nothing but a grant admitted it.
+    pub(crate) grant: Option<Arc<Grant>>,
     pub(crate) errand: Errand,
     pub(crate) common: Common,
     pub(crate) args: Arguments,
@@ -52,6 +56,8 @@ pub(crate) enum Turn {
 pub(crate) struct Errand {
     pub(crate) tool: &'static dyn PageTool,
     pub(crate) after: After,
+    pub(crate) name: &'static str,
+    pub(crate) touch: Touch,
 }
 
 /// What is said after a call that went well.

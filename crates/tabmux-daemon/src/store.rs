@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use serde_json::Value;
-use tabmux_core::{Fault, Identity, Persist, Session, SessionId, TabNumber};
+use tabmux_core::{Fault, Identity, Millis, Persist, Session, SessionId, Shared, TabNumber};
 
 use crate::journal::{Durability, Journal, JournalError, Replayed};
 use crate::record::{HttpRecord, Lasting, Record};
@@ -41,6 +41,7 @@ pub(crate) struct Store {
 pub(crate) struct Remembered {
     pub(crate) sessions: Vec<Session>,
     pub(crate) currents: Vec<(Identity, Option<std::sync::Arc<str>>, SessionId)>,
+    pub(crate) grants: Vec<Shared>,
     pub(crate) next_tab: TabNumber,
 }
 
@@ -106,6 +107,8 @@ impl Store {
             .into_iter()
             .filter_map(|current| Some((current.owner.parse().ok()?, current.agent.map(Into::into), current.session?.parse().ok()?)))
             .collect();
+        let now = crate::clock::unix_ms();
+        let grants = lasting.grants.into_values().filter_map(|grant| grant.into_shared(now)).collect();
         let store = Self {
             journal,
             http: Mutex::new(lasting.http),
@@ -114,7 +117,7 @@ impl Store {
             snapshotting: AtomicBool::new(false),
             secrets: OnceLock::new(),
         };
-        (store, Remembered { sessions, currents, next_tab: TabNumber(lasting.next_tab) })
+        (store, Remembered { sessions, currents, grants, next_tab: TabNumber(lasting.next_tab) })
     }
 
     /// An address can have a secret in it. What finds pages again are their handles, which have none.
@@ -178,7 +181,7 @@ impl Store {
 
     /// Replaces the journal by a snapshot. Under the registry's lock, like `keep`, and under that of the HTTP clients:
     /// a record that is not in the snapshot must come after it.
-    pub(crate) fn snapshot(&self, registry: &tabmux_core::Registry) -> Safe {
+    pub(crate) fn snapshot(&self, registry: &tabmux_core::Registry, now: Millis) -> Safe {
         let http = self.http();
         let mut lasting = Lasting { http: http.clone(), next_tab: registry.next_tab().0, ..Lasting::default() };
         for session in registry.records() {
@@ -186,6 +189,9 @@ impl Store {
         }
         for (owner, agent, session) in registry.currents() {
             lasting.apply(Record::from(Persist::Current { owner: owner.clone(), agent: agent.map(Into::into), session: Some(session) }));
+        }
+        for shared in registry.grants(now) {
+            lasting.apply(Record::from(Persist::Grant(shared)));
         }
         Safe::when(self.journal.compact(&self.without_secrets(serde_json::to_value(&lasting).unwrap_or(Value::Null))))
     }

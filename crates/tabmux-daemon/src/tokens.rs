@@ -169,7 +169,7 @@ fn looks_like_a_token(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-fn random_token() -> Result<String, Fault> {
+pub(crate) fn random_token() -> Result<String, Fault> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
         Fault::new(Code::Internal, format!("The system gives no random numbers: {error}."), "Try again; without them no token can be made.")

@@ -305,6 +305,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Takes what was logged since the last time, oldest first, and how many entries were lost to the bound.
     fn take_log(&self) -> (Vec<LogEntry>, u64);
 
+    /// How many errors it logged that nobody was told of.
+    fn untold_errors(&self) -> u64 {
+        0
+    }
+
     /// Closes the page. Never waits for its scripts.
     async fn close(&self) -> Result<()>;
 

@@ -40,6 +40,11 @@ impl PageLog {
         self.entries.push_back(LogEntry { level: level.to_owned(), text: shortened(text) });
     }
 
+    /// How many errors nobody was told of.
+    pub fn untold_errors(&self) -> u64 {
+        self.errors.len() as u64 + self.more_errors
+    }
+
     /// Takes the errors since the last time, and how many more there were; they stay in the log.
     pub fn take_errors(&mut self) -> (Vec<String>, u64) {
         (std::mem::take(&mut self.errors), std::mem::take(&mut self.more_errors))
@@ -80,6 +85,7 @@ mod tests {
         for (level, text) in [("log", "a"), ("error", "b"), ("exception", "c"), ("error", "d"), ("error", "e")] {
             log.push(level, text);
         }
+        assert_eq!(log.untold_errors(), 4);
         assert_eq!(log.take_errors(), (vec!["b".to_owned(), "c".into(), "d".into()], 1));
         assert_eq!((log.take_errors(), log.take().0.len()), ((vec![], 0), 5));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::Value;
-use tabmux_core::Fault;
+use tabmux_core::{Fault, Share};
 
 use crate::{Arguments, Tool, ToolResult};
 
@@ -21,6 +21,12 @@ pub trait Desk: Send + Sync {
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &tabmux_driver::Domains;
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
+    /// Gives others a right to a session; the capability is said this once.
+    async fn share(&self, session: Option<&str>, share: Share) -> Result<(String, GrantView), Fault>;
+    /// What others may do that the caller can revoke: all of it, or with one session.
+    async fn shares(&self, session: Option<&str>) -> Result<Vec<GrantView>, Fault>;
+    /// Ends one grant, by its id, or `all` of them.
+    async fn revoke(&self, session: Option<&str>, which: &str) -> Result<Vec<GrantView>, Fault>;
     /// Runs a tool as this caller, through the same decisions as a call of its own. It takes at most so long, whatever its arguments say.
     async fn call(&self, tool: &'static Tool, args: Arguments, most: Duration) -> Called;
     /// How long the call at this desk may still take.
@@ -46,6 +52,27 @@ impl Called {
     pub fn refused(fault: Fault) -> Self {
         Self { outcome: Err(fault), session: None, news: Vec::new() }
     }
+}
+
+/// A grant as who may revoke it sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GrantView {
+    /// Its id, which is no secret.
+    pub grant: String,
+    pub session_id: String,
+    /// `read`, `act` or `hand_over`.
+    pub mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Every list of sites a page must be among.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<Vec<String>>,
+    pub once: bool,
+    /// What is left of its time; without it, as long as the session.
+    #[serde(rename = "left_ms", skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    pub created_at: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

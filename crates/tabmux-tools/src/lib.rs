@@ -27,7 +27,7 @@ mod visible;
 pub use address::allowed_url;
 pub use arguments::{Arguments, Common, MAX_TIMEOUT, common};
 pub use costs::{cost, list_cost};
-pub use desk::{Called, Desk, OpenSession, SessionList, SessionView};
+pub use desk::{Called, Desk, GrantView, OpenSession, SessionList, SessionView};
 pub use pages::{PageRef, PageView, Pages};
 pub use references::{Found, fill};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};

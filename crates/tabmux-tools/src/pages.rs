@@ -25,6 +25,10 @@ pub trait Pages: Send + Sync {
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &Domains;
+    /// Whether the call may send a page there, besides that: what was shared may be for some sites only.
+    fn may_go(&self, _url: &str) -> Result<(), Fault> {
+        Ok(())
+    }
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);
 }

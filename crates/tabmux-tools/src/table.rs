@@ -7,8 +7,8 @@ use crate::arguments::nearest;
 use crate::tools::{
     click_element, close_all_sessions, close_page, close_session, console, cookies, downloads, drag, emulate, evaluate, execute_sequence,
     get_visible_elements, handle_dialog, hover, list_pages, list_sessions, navigate, network, new_page, pdf, press_key, read_text,
-    screenshot, scroll, select_option, select_page, set_current_session, set_value, snapshot, start_browser, storage, tap_element,
-    type_text, upload_file, wait_for,
+    screenshot, scroll, select_option, select_page, set_current_session, set_value, share_session, snapshot, start_browser, storage,
+    tap_element, type_text, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -20,6 +20,7 @@ pub static TABLE: &[Tool] = &[
     set_current_session::TOOL,
     close_session::TOOL,
     close_all_sessions::TOOL,
+    share_session::TOOL,
     navigate::TOOL,
     new_page::TOOL,
     list_pages::TOOL,
@@ -169,6 +170,29 @@ mod tests {
         let makers: Vec<_> = pages().filter(|(_, page)| page.makes_session()).map(|(name, _)| name).collect();
         let hasty: Vec<_> = pages().filter(|(_, page)| page.skips_queue()).map(|(name, _)| name).collect();
         assert_eq!((makers, hasty), (vec!["navigate", "new_page"], vec!["close_page", "handle_dialog"]));
+    }
+
+    /// A grant for looking is not for what could change something through a tool that otherwise looks.
+    #[test]
+    fn only_tools_that_look_are_for_who_may_only_look() {
+        let looks = |name: &str, args: Value| find(name).unwrap().only_looks(args.as_object().unwrap());
+        let lookers: Vec<_> = TABLE.iter().filter(|tool| tool.only_looks(&Map::new())).map(|tool| tool.name).collect();
+        assert_eq!(
+            lookers,
+            [
+                "list_sessions",
+                "list_pages",
+                "snapshot",
+                "get_visible_elements",
+                "read_text",
+                "screenshot",
+                "network",
+                "wait_for",
+                "downloads"
+            ]
+        );
+        assert!(looks("screenshot", json!({ "file": null, "fullPage": true })) && looks("wait_for", json!({ "text": "x" })));
+        assert!(!looks("screenshot", json!({ "file": "/tmp/a.png" })) && !looks("wait_for", json!({ "function": "f()" })));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tabmux_driver::{Browser, Context, ContextSpec, Domains, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Arguments, Called, Content, Desk, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool, ToolResult,
-    common, named,
+    Arguments, Called, Content, Desk, GrantView, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool,
+    ToolResult, common, named,
 };
 
 /// The text of a reply that has nothing else.
@@ -40,6 +40,7 @@ struct DeskState {
     current: Option<String>,
     opened: Vec<OpenSession>,
     detached: Vec<String>,
+    grants: Vec<GrantView>,
 }
 
 impl TestDesk {
@@ -141,6 +142,31 @@ impl Desk for TestDesk {
             state.detached = sessions.iter().map(|session| session.session_id.clone()).collect();
         }
         Ok(sessions)
+    }
+
+    /// Grants are tested where they are decided, in the daemon; this one only shows what was asked for.
+    async fn share(&self, session: Option<&str>, share: tabmux_core::Share) -> Result<(String, GrantView), Fault> {
+        let mut state = self.state.lock().unwrap();
+        let view = GrantView {
+            grant: format!("g_{:08x}", state.grants.len() + 1),
+            session_id: session.unwrap_or("browser-1").to_owned(),
+            mode: share.right.name().to_owned(),
+            tools: share.tools.map(|tools| tools.into_iter().collect()),
+            domains: if share.domains.is_empty() { vec![] } else { vec![share.domains] },
+            once: share.uses == tabmux_core::Uses::Once,
+            left_ms: share.ttl_ms,
+            created_at: "2026-11-16T12:00:00Z".into(),
+        };
+        state.grants.push(view.clone());
+        Ok(("tmx_secret".to_owned(), view))
+    }
+
+    async fn shares(&self, _session: Option<&str>) -> Result<Vec<GrantView>, Fault> {
+        Ok(self.state.lock().unwrap().grants.clone())
+    }
+
+    async fn revoke(&self, _session: Option<&str>, which: &str) -> Result<Vec<GrantView>, Fault> {
+        Ok(self.state.lock().unwrap().grants.extract_if(.., |grant| which == "all" || grant.grant == which).collect())
     }
 
     /// Sequences are tested where calls are decided, in the daemon.

@@ -84,6 +84,18 @@ pub trait PageTool: Send + Sync {
     fn watches(&self, _args: &Arguments) -> Option<String> {
         None
     }
+    /// Whether a call with these arguments leaves page and disk as they are, where that is not what the table says of the tool.
+    fn only_looks(&self, _args: &Arguments) -> Option<bool> {
+        None
+    }
+}
+
+impl Tool {
+    /// Whether a call with these arguments leaves page and disk as they are, so that a grant for looking is enough for it.
+    pub fn only_looks(&self, args: &Arguments) -> bool {
+        let said = if let Run::Page(tool) = self.run { tool.only_looks(args) } else { None };
+        said.unwrap_or(self.effect == Effect::Read)
+    }
 }
 
 impl Level {

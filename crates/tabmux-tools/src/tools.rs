@@ -29,6 +29,7 @@ pub(crate) mod select_option;
 pub(crate) mod select_page;
 pub(crate) mod set_current_session;
 pub(crate) mod set_value;
+pub(crate) mod share_session;
 pub(crate) mod snapshot;
 pub(crate) mod start_browser;
 pub(crate) mod storage;

@@ -85,6 +85,8 @@ pub(crate) enum Command {
     },
     /// Copy a session with its logins and pages; prints the copies' names
     Fork(Fork),
+    /// Give others a right to a session: prints a capability, once
+    Share(Share),
     /// Open the live view of a session (not built yet)
     #[command(visible_alias = "attach-session")]
     Attach {
@@ -334,6 +336,35 @@ pub(crate) enum Profile {
     },
     /// Write a profile to a file, in Playwright's storage-state format
     Export { name: String, file: std::path::PathBuf },
+}
+
+/// What is shared, with which limits; or what is to be done about what was.
+#[derive(Debug, Args)]
+pub(crate) struct Share {
+    /// The session; without it the current one
+    #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+    pub(crate) target: Option<String>,
+    /// read: look only; act: use its pages; hand_over: the first use takes the session over
+    #[arg(long, value_parser = ["read", "act", "hand_over"], hide_possible_values = true)]
+    pub(crate) mode: Option<String>,
+    /// Only for this tool; several times for several
+    #[arg(long = "tool", value_name = "TOOL")]
+    pub(crate) tools: Vec<String>,
+    /// Only for this site and what is below it; several times for several
+    #[arg(long = "domain", value_name = "HOST")]
+    pub(crate) domains: Vec<String>,
+    /// For how long, for example 10m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ttl: Option<String>,
+    /// For one call
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Show what is shared
+    #[arg(long, conflicts_with_all = ["mode", "tools", "domains", "ttl", "once", "revoke"])]
+    pub(crate) list: bool,
+    /// End a grant by its id, or all
+    #[arg(long, value_name = "ID", conflicts_with_all = ["mode", "tools", "domains", "ttl", "once"])]
+    pub(crate) revoke: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,6 +11,7 @@ mod mcp;
 mod profile;
 mod server;
 mod sessions;
+mod share;
 mod source;
 mod token;
 mod tools;
@@ -69,6 +70,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         Some(Command::KillSession { target }) => sessions::kill(&config, form, target),
         Some(Command::RenameSession { target, name }) => sessions::rename(&config, form, target, name),
         Some(Command::Fork(fork)) => return fork::run(&config, form, fork),
+        Some(Command::Share(args)) => share::run(&config, form, args),
         Some(Command::Attach { .. }) => {
             Err(not_built("attach", "See what a session does with `tabmux ls` and `tabmux call list_pages -t NAME`."))
         }

@@ -1,5 +1,5 @@
-//! Random histories of the shipped binary: agents open sessions and tabs, act, close, leave, come back and reach for what is
-//! not theirs, and the daemon is killed between the steps and in the middle of them. After every step each session is what
+//! Random histories of the shipped binary: agents open sessions and tabs, act, close, share, hand over, leave, come back and reach for what
+//! is not theirs, and the daemon is killed between the steps and in the middle of them. After every step each session is what
 //! the model says, or, where a kill left the outcome unknown, what it was before or after the step. `TABMUX_SEED` repeats a run.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
@@ -94,6 +94,7 @@ impl<'a> History<'a> {
             match self.chance.below(12) {
                 0 => self.leave_and_come_back(agent),
                 1 => self.reach_for_anothers(agent),
+                2 => self.share(agent, name),
                 _ => self.step(agent, name),
             }
         }
@@ -202,7 +203,8 @@ impl<'a> History<'a> {
     /// The tabs of a session and which is current, as its agent sees them.
     fn seen(&self, agent: usize, name: &str) -> Option<Shown> {
         let reply = self.agents[agent].call("list_pages", &json!({"sessionId": name}));
-        if reply.code() == "session_not_found" {
+        // The second where it was handed over.
+        if ["session_not_found", "stale_epoch"].contains(&reply.code().as_str()) {
             return None;
         }
         assert!(!reply.failed(), "{:#?}\n{reply:?}", self.story);
@@ -241,9 +243,42 @@ impl<'a> History<'a> {
             for (tool, arguments) in [("evaluate", json!({"script": "1"})), ("close_session", json!({}))] {
                 let mut arguments = arguments;
                 arguments["sessionId"] = json!(uuid);
-                self.agents[agent].fails(tool, &arguments, "session_not_found");
+                let code = self.agents[agent].call(tool, &arguments).code();
+                assert!(["session_not_found", "stale_epoch"].contains(&code.as_str()), "{code}: {:#?}", self.story);
             }
         }
+    }
+
+    /// Another agent may do what it was let, also after the daemon's death, and no more; then it is over, or the session is its own.
+    fn share(&mut self, agent: usize, name: &'static str) {
+        let Some(model) = self.models.get(&(agent, name)).cloned() else { return };
+        let other = (agent + 1 + self.chance.below(AGENTS - 1)) % AGENTS;
+        let mode = ["read", "act", "hand_over"][self.chance.below(3)];
+        let dies = self.chance.below(4) == 0;
+        self.story.push(format!("agent {agent} shares {name} with {other}: {mode}, killed then: {dies}"));
+        let given = self.agents[agent].ok("share_session", &json!({"sessionId": name, "mode": mode}));
+        let capability = given.result()["capability"].clone();
+        if dies {
+            self.kill_daemon();
+        }
+        let at = json!({"sessionId": capability});
+        if mode == "hand_over" && !self.models.contains_key(&(other, name)) {
+            self.agents[other].ok("list_pages", &at);
+            self.models.remove(&(agent, name));
+            self.models.insert((other, name), model);
+            self.agents[agent].fails("list_pages", &json!({"sessionId": name}), "stale_epoch");
+            return self.check(other, name);
+        }
+        if mode != "hand_over" {
+            self.agents[other].ok("list_pages", &at);
+            if let Some(tab) = model.current {
+                let chosen = self.agents[other].call("select_page", &json!({"sessionId": capability, "tabId": format!("t{tab}")}));
+                assert_eq!(chosen.failed(), mode == "read", "{:#?}\n{chosen:?}", self.story);
+            }
+        }
+        self.agents[agent].ok("share_session", &json!({"revoke": capability}));
+        self.agents[other].fails("list_pages", &at, "session_not_found");
+        self.check(agent, name);
     }
 
     /// Everybody has what the model says and nothing else; then nothing.
@@ -328,7 +363,7 @@ fn play(lab: &Lab, histories: usize, what: &str) {
     println!("{histories} histories of {STEPS} steps in {:?}", began.elapsed());
 }
 
-/// S1.41, S2.23, S3.14
+/// S1.41, S1.42, S2.23, S3.14
 #[test]
 fn whatever_happens_every_session_is_its_owners_and_as_it_was_left() {
     play(&Lab::new(), amount("TABMUX_SOAK_HISTORIES", 12), "histories");

@@ -192,6 +192,10 @@ impl PageState {
         self.inner().log.take_errors()
     }
 
+    pub(super) fn untold_errors(&self) -> u64 {
+        self.inner().log.untold_errors()
+    }
+
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
     }

@@ -1,10 +1,12 @@
 //! Calls: admitted, begun in order, ended once (C3). The queue's bound and order are kept here; the daemon's
 //! session task only carries out what this says.
 
-use super::find::Picked;
+use std::sync::Arc;
+
+use super::find::{Found, Picked, Standing};
 use super::{Effect, Registry, TabRef};
 use crate::session::Waiting;
-use crate::{CallId, Caller, Code, Epoch, Fault, Millis, SessionId, TabId};
+use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, GrantId, Millis, SessionId, TabId};
 
 /// A call that may run, once its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,17 @@ pub struct Admitted {
     pub picked_for_caller: bool,
     /// How many calls of this session are ahead of it.
     pub ahead: usize,
+    /// The caller has no right but this one.
+    pub grant: Option<GrantId>,
+    /// The session is the caller's own.
+    pub by_owner: bool,
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) session: SessionId,
+    pub(super) grant: Option<Arc<Grant>>,
 }
 
 /// Whether a call takes its turn.
@@ -47,9 +60,16 @@ impl Registry {
     }
 
     /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
-    /// its tabs and that there is room, and takes a place in the queue.
-    pub fn admit(&mut self, caller: Caller<'_>, target: Option<&str>, tab: Option<TabRef<'_>>, now: Millis) -> Result<Admitted, Fault> {
-        self.admit_in(Lane::Queue, caller, target, tab, now)
+    /// its tabs and that there is room, and takes a place in the queue. Who only holds a grant may do what that says.
+    pub fn admit(
+        &mut self,
+        caller: Caller<'_>,
+        target: Option<&str>,
+        tab: Option<TabRef<'_>>,
+        deed: Deed<'_>,
+        now: Millis,
+    ) -> Result<Admitted, Fault> {
+        self.admit_in(Lane::Queue, caller, (target, tab), deed, now)
     }
 
     /// The same decision for a call that does not wait its turn.
@@ -58,33 +78,35 @@ impl Registry {
         caller: Caller<'_>,
         target: Option<&str>,
         tab: Option<TabRef<'_>>,
+        deed: Deed<'_>,
         now: Millis,
     ) -> Result<Admitted, Fault> {
-        self.admit_in(Lane::Beside, caller, target, tab, now)
+        self.admit_in(Lane::Beside, caller, (target, tab), deed, now)
     }
 
     fn admit_in(
         &mut self,
         lane: Lane,
         caller: Caller<'_>,
-        target: Option<&str>,
-        tab: Option<TabRef<'_>>,
+        (target, tab): (Option<&str>, Option<TabRef<'_>>),
+        deed: Deed<'_>,
         now: Millis,
     ) -> Result<Admitted, Fault> {
         let identity = self.acting(caller.client, now)?;
-        let (id, tab, picked) = match tab {
+        let (Found { session: id, picked, standing }, tab) = match tab {
             Some(TabRef::Global(number)) => {
-                let (id, tab) = self.own_tab_numbered(&identity, target, number)?;
-                (id, Some(tab), Picked::ByCaller)
+                let (found, tab) = self.own_tab_numbered(&identity, target, number, now)?;
+                (found, Some(tab))
             }
             Some(TabRef::Local(text)) => {
-                let (id, picked) = self.find(&identity, caller.agent, target)?;
-                (id, Some(self.own_tab(id, text)?), picked)
+                let found = self.find(&identity, caller.agent, target, now)?;
+                (found, Some(self.own_tab(found.session, text)?))
             }
-            None => {
-                let (id, picked) = self.find(&identity, caller.agent, target)?;
-                (id, None, picked)
-            }
+            None => (self.find(&identity, caller.agent, target, now)?, None),
+        };
+        let grant = match standing {
+            Standing::Owner | Standing::Operator => None,
+            Standing::Holder(key) => Some(self.permitted(key, deed)?),
         };
         let call = CallId(self.next_call);
         let max_waiting = self.rules.max_waiting;
@@ -93,7 +115,7 @@ impl Registry {
         let ahead = live.waiting.len() + usize::from(live.running.is_some());
         match lane {
             Lane::Queue if live.waiting.len() >= max_waiting => return Err(queue_full(&session.name, max_waiting)),
-            Lane::Queue => live.waiting.push_back(Waiting { call, client: caller.client, epoch }),
+            Lane::Queue => live.waiting.push_back(Waiting { call, client: caller.client, epoch, by_grant: grant.is_some() }),
             // What does not queue may come at any time, but not in any number.
             Lane::Beside if live.beside as usize >= max_waiting.max(1) => return Err(queue_full(&session.name, max_waiting)),
             Lane::Beside => live.beside += 1,
@@ -105,21 +127,27 @@ impl Registry {
             live.orphan = None;
         }
         self.next_call += 1;
-        self.calls.insert(call.0, id);
-        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead })
+        if let Some(grant) = &grant {
+            self.use_up(grant);
+        }
+        let by = grant.as_ref().map(|grant| grant.id());
+        self.calls.insert(call.0, Call { session: id, grant });
+        let (picked_for_caller, by_owner) = (picked == Picked::ForCaller, standing == Standing::Owner);
+        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller, ahead, grant: by, by_owner })
     }
 
     /// The call's turn has come: it leaves the queue. The epoch is compared again, because the session may have
     /// changed hands while the call waited.
     pub fn begin(&mut self, call: CallId) -> Result<(), Fault> {
-        let Some(id) = self.calls.get(&call.0).copied() else {
+        let Some(id) = self.calls.get(&call.0).map(|call| call.session) else {
             return Err(Fault::new(Code::Cancelled, "The call has ended before it began.", "Call again if it is still wanted."));
         };
         let (session, live) = self.sessions.get_mut(&id).expect("a known call belongs to a known session");
         let at_front = live.running.is_none() && live.waiting.front().is_some_and(|waiting| waiting.call == call);
         assert!(at_front, "calls of one session begin one at a time, in the order they came");
         let waiting = live.waiting.pop_front().expect("checked in the line above");
-        if waiting.epoch != session.epoch {
+        // What a grant admitted ends with the grant, and who drives the session is nothing to it.
+        if waiting.epoch != session.epoch && !waiting.by_grant {
             self.calls.remove(&call.0);
             return Err(stale_epoch());
         }
@@ -129,15 +157,9 @@ impl Registry {
 
     /// The call has ended. Says whether this was its end, so that nobody answers it twice.
     pub fn finish(&mut self, call: CallId, now: Millis) -> bool {
-        let Some(id) = self.calls.remove(&call.0) else { return false };
-        if let Some((_, live)) = self.sessions.get_mut(&id) {
-            if live.running.is_some_and(|running| running.call == call) {
-                live.running = None;
-            } else if live.waiting.iter().any(|waiting| waiting.call == call) {
-                live.waiting.retain(|waiting| waiting.call != call);
-            } else {
-                live.beside = live.beside.saturating_sub(1);
-            }
+        let Some(ended) = self.calls.remove(&call.0) else { return false };
+        if let Some((_, live)) = self.sessions.get_mut(&ended.session) {
+            live.let_go(call);
             live.last_used = now;
         }
         true
@@ -145,7 +167,7 @@ impl Registry {
 
     /// Ends every call of a session that is closing.
     pub(super) fn end_calls(&mut self, id: SessionId, fault: &Fault) {
-        let mut ended: Vec<u64> = self.calls.iter().filter(|(_, session)| **session == id).map(|(call, _)| *call).collect();
+        let mut ended: Vec<u64> = self.calls.iter().filter(|(_, call)| call.session == id).map(|(call, _)| *call).collect();
         ended.sort_unstable();
         for call in ended {
             self.calls.remove(&call);

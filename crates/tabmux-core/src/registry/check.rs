@@ -1,11 +1,11 @@
 //! What must hold between any two calls of the registry. Nothing here decides; the random histories ask after
 //! every step, so that a broken index is found where it breaks and not where it is next read.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Registry;
 use crate::session::Live;
-use crate::{Identity, Link, Phase, Session};
+use crate::{Identity, Link, Phase, Right, Session, Uses};
 
 impl Registry {
     /// Panics with what is broken.
@@ -15,6 +15,7 @@ impl Registry {
         self.check_calls();
         self.check_tabs();
         self.check_callers();
+        self.check_grants();
         assert_eq!(self.empty_since.is_some(), self.sessions.is_empty(), "empty means no session, closing ones included");
     }
 
@@ -42,7 +43,10 @@ impl Registry {
         for (id, (session, live)) in &self.sessions {
             let queue: Vec<u64> = live.running.iter().chain(&live.waiting).map(|waiting| waiting.call.0).collect();
             assert!(queue.is_sorted_by(|one, next| one < next), "{id} serves its calls in the order they came: {queue:?}");
-            assert!(queue.iter().all(|call| self.calls.get(call) == Some(id)), "{id} queues only calls that have not ended");
+            assert!(
+                queue.iter().all(|call| self.calls.get(call).map(|call| call.session) == Some(*id)),
+                "{id} queues only calls that have not ended"
+            );
             assert!(live.waiting.len() <= self.rules.max_waiting, "{id} keeps the bound of its queue");
             known += queue.len() + live.beside as usize;
             assert!(session.phase != Phase::Closing || nothing_left(live), "{id} is being closed and has calls or a grace");
@@ -95,6 +99,34 @@ impl Registry {
             let connected = self.clients.values().any(|client| client.identity == session.owner && client.link == Link::Connection);
             assert!(live.orphan.is_none() || !connected, "{} has its owner here and is no orphan", session.id);
             assert!(live.orphan.is_none() || session.owner.is_exclusive(), "{} needs no connection and is no orphan", session.id);
+        }
+    }
+
+    /// A grant is of a session that is there and of one it came from, and what came from it is never wider.
+    fn check_grants(&self) {
+        for (key, given) in &self.grants {
+            let grant = &given.grant;
+            let session = self.live(grant.session).map(|(session, _)| session).expect("a grant ends with its session");
+            assert_eq!(grant.key, *key);
+            if let Some(taker) = &grant.taken_by {
+                assert!(grant.right == Right::HandOver && session.owner == *taker, "{} is whose it was handed to", session.id);
+            }
+            let Some(parent) = grant.parent.map(|parent| self.grants.get(&parent).expect("a grant ends with the one it came from")) else {
+                continue;
+            };
+            let (wide, narrow) = (&parent.grant, grant);
+            assert!(narrow.right <= wide.right && narrow.right != Right::HandOver && narrow.session == wide.session);
+            assert!(narrow.domains.starts_with(&wide.domains) && wide.uses == Uses::Many);
+            let fits = |tools: &BTreeSet<String>| narrow.tools.as_ref().is_some_and(|narrow| narrow.is_subset(tools));
+            assert!(wide.tools.as_ref().is_none_or(fits), "{} has no tool that {} has not", narrow.id(), wide.id());
+            assert!(parent.until.is_none_or(|until| given.until.is_some_and(|own| own <= until)), "{} ends first", narrow.id());
+        }
+        for (session, _) in self.open_sessions() {
+            for (identity, name) in &session.former {
+                let again = self.owned.get(identity).is_some_and(|handles| handles.contains_key(name));
+                assert!(!again && *identity != session.owner, "{identity} is told of {} only while it has no '{name}'", session.id);
+            }
+            assert!(session.former.len() <= super::grants::MAX_FORMER);
         }
     }
 }

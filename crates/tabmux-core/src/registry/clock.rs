@@ -13,6 +13,7 @@ impl Registry {
         for (id, why) in overdue {
             self.end_session(id, why);
         }
+        self.expire_grants(now);
         self.note_emptiness(now);
         let overdue = self.empty_since.zip(self.rules.exit_when_empty_ms).is_some_and(|(since, limit)| now.since(since) >= limit);
         if overdue && !self.exiting && self.visits == 0 {
@@ -29,7 +30,8 @@ impl Registry {
             .filter(|_| !self.exiting && self.visits == 0)
             .zip(self.rules.exit_when_empty_ms)
             .map(|(since, limit)| since.plus(limit));
-        sessions.chain(exit).min()
+        let grants = self.grants.values().filter_map(|given| given.until);
+        sessions.chain(exit).chain(grants).min()
     }
 
     /// When a session ends by itself, and why. One with a call or a viewer is never idle (C1).

@@ -40,6 +40,9 @@ impl Registry {
 
     /// A caller found no session by this name, or none at all: why, if that is not known to it yet.
     pub(super) fn explained(&mut self, identity: &Identity, target: Option<&str>, fault: Fault) -> Fault {
+        if let Some(taken) = self.taken_from(identity, target) {
+            return taken;
+        }
         let Some(endings) = self.endings.get_mut(identity) else { return fault };
         let told = match target {
             Some(text) => endings.iter().position(|ending| ending.is_of(text)).and_then(|at| endings.remove(at)),

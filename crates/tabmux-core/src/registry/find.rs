@@ -1,7 +1,7 @@
 //! Which session a call means (C5, C8, C9, C17). A foreign session answers exactly like a missing one.
 
 use super::Registry;
-use crate::{Caller, Code, Fault, Identity, SessionId, Uuid};
+use crate::{CAPABILITY, Caller, Code, Fault, GrantKey, Identity, Millis, Right, SessionId, Uuid};
 
 /// How many sessions an answer lists.
 const NAMES_SHOWN: usize = 20;
@@ -17,21 +17,65 @@ pub(crate) enum Picked {
     ForCaller,
 }
 
+/// By what right a caller has a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Owner,
+    /// The operator, with another's.
+    Operator,
+    /// By this grant and nothing else.
+    Holder(GrantKey),
+}
+
+/// The session a call means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) session: SessionId,
+    pub(crate) picked: Picked,
+    pub(crate) standing: Standing,
+}
+
 impl Registry {
-    pub(super) fn find(&mut self, identity: &Identity, agent: Option<&str>, target: Option<&str>) -> Result<(SessionId, Picked), Fault> {
+    pub(super) fn find(&mut self, identity: &Identity, agent: Option<&str>, target: Option<&str>, now: Millis) -> Result<Found, Fault> {
         let found = match target {
-            Some(text) => self.named(identity, text).map(|id| (id, Picked::ByCaller)),
-            None => self.picked(identity, agent).map(|id| (id, Picked::ForCaller)),
+            Some(text) => self.named(identity, text, now).map(|(id, standing)| (id, Picked::ByCaller, standing)),
+            None => self.picked(identity, agent, now).map(|(id, standing)| (id, Picked::ForCaller, standing)),
         };
-        found.map_err(|fault| match fault.code {
-            Code::SessionNotFound => self.explained(identity, target, fault),
-            Code::SessionRequired if !self.owned.contains_key(identity) => self.explained(identity, target, fault),
-            _ => fault,
-        })
+        match found {
+            Ok((session, picked, standing)) => {
+                let standing = self.settled(identity, session, standing, now);
+                Ok(Found { session, picked, standing })
+            }
+            Err(fault) if fault.code == Code::SessionNotFound => Err(self.explained(identity, target, fault)),
+            Err(fault) if fault.code == Code::SessionRequired && !self.owned.contains_key(identity) => {
+                Err(self.explained(identity, target, fault))
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
-    /// The session a caller names, by name, id or uuid.
-    pub(super) fn named(&self, identity: &Identity, text: &str) -> Result<SessionId, Fault> {
+    /// Who reaches a session that is to be handed over has it from now on.
+    pub(super) fn settled(&mut self, identity: &Identity, session: SessionId, standing: Standing, now: Millis) -> Standing {
+        match standing {
+            Standing::Holder(key) if self.alive(key, now).is_some_and(|given| given.grant.right == Right::HandOver) => {
+                self.take_over(identity, session, key, now);
+                Standing::Owner
+            }
+            other => other,
+        }
+    }
+
+    /// The session a caller names, by name, id or uuid, or by a capability for it.
+    pub(super) fn named(&self, identity: &Identity, text: &str, now: Millis) -> Result<(SessionId, Standing), Fault> {
+        let found = if text.starts_with(CAPABILITY) {
+            self.granted(identity, text, now)
+        } else {
+            self.own_or_operators(identity, text)?.or_else(|| self.held(identity, Some(now)).filter(|(id, _)| self.is_called(*id, text)))
+        };
+        found.ok_or_else(|| not_found(identity, text))
+    }
+
+    fn own_or_operators(&self, identity: &Identity, text: &str) -> Result<Option<(SessionId, Standing)>, Fault> {
         let own = self.owned.get(identity).and_then(|handles| handles.get(text)).copied();
         let found = match identity {
             Identity::Nobody => self.by_uuid(text).filter(|id| self.is_owner(*id, identity)),
@@ -41,7 +85,11 @@ impl Registry {
             },
             _ => own.or_else(|| self.by_id(text).filter(|id| self.is_owner(*id, identity))),
         };
-        found.ok_or_else(|| not_found(identity, text))
+        Ok(found.map(|id| (id, if self.is_owner(id, identity) { Standing::Owner } else { Standing::Operator })))
+    }
+
+    fn is_called(&self, id: SessionId, text: &str) -> bool {
+        self.by_id(text) == Some(id) || self.live(id).is_some_and(|(session, _)| session.name == text)
     }
 
     fn by_id(&self, text: &str) -> Option<SessionId> {
@@ -70,9 +118,12 @@ impl Registry {
         }
     }
 
-    fn picked(&self, identity: &Identity, agent: Option<&str>) -> Result<SessionId, Fault> {
+    fn picked(&self, identity: &Identity, agent: Option<&str>, now: Millis) -> Result<(SessionId, Standing), Fault> {
         if let Some(current) = self.current_of(identity, agent) {
-            return Ok(current);
+            return Ok((current, Standing::Owner));
+        }
+        if let Some(held) = self.held(identity, Some(now)) {
+            return Ok(held);
         }
         match self.owned.get(identity).filter(|_| *identity != Identity::Nobody) {
             None => Err(Fault::new(Code::SessionRequired, "No session: none active.", none_hint(identity))),
@@ -99,23 +150,41 @@ impl Registry {
 
     /// The session a call without a name would go to.
     pub fn current(&self, caller: Caller<'_>) -> Option<SessionId> {
-        self.current_of(self.identity(caller.client)?, caller.agent)
+        let identity = self.identity(caller.client)?;
+        self.current_of(identity, caller.agent).or_else(|| self.held(identity, None).map(|(id, _)| id))
     }
 
     /// Whether this identity owns the session it names so; a stranger names it by its uuid (C11).
     pub fn owns(&self, identity: &Identity, text: &str) -> bool {
-        self.named(identity, text).is_ok_and(|id| self.is_owner(id, identity))
+        self.own_or_operators(identity, text).is_ok_and(|found| found.is_some_and(|(_, standing)| standing == Standing::Owner))
     }
 
-    /// Whether a call without a name has no session to go to, so that one may be made (C8).
+    /// Whether a call without a name has no session to go to, so that one may be made (C8). For a capability none is made.
     pub fn owns_none(&self, caller: Caller<'_>) -> bool {
-        self.identity(caller.client).is_some_and(|identity| *identity == Identity::Nobody || !self.owned.contains_key(identity))
+        self.identity(caller.client).is_some_and(|identity| match identity {
+            Identity::Nobody => true,
+            Identity::Grant(_) => false,
+            _ => !self.owned.contains_key(identity),
+        })
     }
 
-    /// The session this caller means, without beginning a call.
-    pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: crate::Millis) -> Result<SessionId, Fault> {
+    /// The session this caller means, without beginning a call. Only an owner or the operator is told: with what comes of it (a copy
+    /// of its logins, say) everything could be done, whatever a grant says.
+    pub fn resolve(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
+        self.find_own(caller, target, now).map(|(id, _)| id)
+    }
+
+    /// The same, and by what right.
+    pub(super) fn find_own(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<(SessionId, Standing), Fault> {
         let identity = self.acting(caller.client, now)?;
-        self.find(&identity, caller.agent, target).map(|(id, _)| id)
+        let found = self.find(&identity, caller.agent, target, now)?;
+        match found.standing {
+            Standing::Owner | Standing::Operator => Ok((found.session, found.standing)),
+            Standing::Holder(_) => {
+                let message = "A session that was shared with you stays its owner's: a grant is for its pages.";
+                Err(Fault::new(Code::PolicyDenied, message, "Ask its owner, or leave it as it is."))
+            }
+        }
     }
 }
 
@@ -128,12 +197,17 @@ fn shown(sessions: &[impl ToString]) -> String {
 fn none_hint(identity: &Identity) -> &'static str {
     match identity {
         Identity::Nobody => UUID_ONLY,
+        Identity::Grant(_) => "What was shared with you is over; ask for another capability.",
         _ => "Call start_browser or navigate to make one.",
     }
 }
 
-fn not_found(identity: &Identity, text: &str) -> Fault {
-    let shown: String = text.chars().take(128).flat_map(char::escape_default).collect();
+pub(super) fn not_found(identity: &Identity, text: &str) -> Fault {
+    // A capability is never shown again, whether it is one or not.
+    let shown: String = match text.starts_with(CAPABILITY) {
+        true => format!("{CAPABILITY}…"),
+        false => text.chars().take(128).flat_map(char::escape_default).collect(),
+    };
     let hint = match identity {
         // A list would be empty for it.
         Identity::Nobody => UUID_ONLY,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::find::UUID_ONLY;
+use super::find::{Standing, UUID_ONLY};
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
 use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Millis, Phase, Seat, Session, SessionId, WindowScope};
@@ -49,6 +49,10 @@ impl Registry {
     /// Reserves a name and a seat (C4, C5). Nothing was made yet; `open_failed` gives both back.
     pub fn reserve(&mut self, caller: Caller<'_>, open: Open<'_>, mut mint: impl FnMut() -> Minted, now: Millis) -> Result<Opened, Fault> {
         let owner = self.acting(caller.client, now)?;
+        if let Identity::Grant(_) = owner {
+            let message = "A capability is for the session it was given for, and makes no others.";
+            return Err(Fault::new(Code::PolicyDenied, message, "Unset TABMUX_TOKEN, or use a token of `tabmux token new NAME`."));
+        }
         let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
         let warning = self.seat(&owner, open.seat)?;
         let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
@@ -75,6 +79,7 @@ impl Registry {
             current_tab: None,
             next_tab: 1,
             windows: WindowScope { scoping: self.rules.scoping, ..WindowScope::default() },
+            former: Vec::new(),
         };
         self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
@@ -118,9 +123,8 @@ impl Registry {
 
     /// A caller closes a session of its own; the operator anybody's.
     pub fn close(&mut self, caller: Caller<'_>, target: Option<&str>, now: Millis) -> Result<SessionId, Fault> {
-        let identity = self.acting(caller.client, now)?;
-        let (id, _) = self.find(&identity, caller.agent, target)?;
-        let why = if self.is_owner(id, &identity) { Ended::Asked } else { Ended::ByOperator };
+        let (id, standing) = self.find_own(caller, target, now)?;
+        let why = if standing == Standing::Owner { Ended::Asked } else { Ended::ByOperator };
         self.end_session(id, why);
         Ok(id)
     }
@@ -154,10 +158,12 @@ impl Registry {
         self.unlist(id);
         if former != *to {
             self.drop_currents(id);
+            self.end_grants_of(id);
         }
         let name = self.free_name(to, &name).unwrap_or_else(|_| self.next_name(to, kind));
         if let Some((session, live)) = self.live_mut(id) {
             session.owner = to.clone();
+            session.former.retain(|(who, _)| who != to);
             session.name = name;
             session.epoch.0 += 1;
             live.orphan = None;
@@ -170,7 +176,7 @@ impl Registry {
 
     /// Gives a session another name (C5).
     pub fn rename(&mut self, caller: Caller<'_>, target: &str, name: &str, now: Millis) -> Result<SessionId, Fault> {
-        let id = self.resolve(caller, Some(target), now)?;
+        let (id, _) = self.find_own(caller, Some(target), now)?;
         let (session, _) = self.live(id).ok_or_else(closed_fault)?;
         if session.name == name {
             return Ok(id);
@@ -189,7 +195,7 @@ impl Registry {
     /// Makes a session the caller's default (S0.13).
     pub fn set_current(&mut self, caller: Caller<'_>, target: &str, now: Millis) -> Result<SessionId, Fault> {
         let owner = self.acting(caller.client, now)?;
-        let (id, _) = self.find(&owner, caller.agent, Some(target))?;
+        let id = self.find(&owner, caller.agent, Some(target), now)?.session;
         refuse_nobody(&owner)?;
         if self.live(id).is_none_or(|(session, _)| session.owner != owner) {
             let hint = "Pass sessionId on each call instead.";
@@ -207,11 +213,14 @@ impl Registry {
         Ok(id)
     }
 
-    /// The caller's own sessions, in the order of their making (C9).
+    /// The caller's own sessions, and the one that is shared with it, in the order of their making (C9).
     pub fn list(&self, caller: Caller<'_>) -> Vec<Listed<'_>> {
         match self.identity(caller.client) {
             None | Some(Identity::Nobody) => Vec::new(),
-            Some(identity) => self.listed(|session| session.owner == *identity),
+            Some(identity) => {
+                let held = self.held(identity, None).map(|(id, _)| id);
+                self.listed(|session| session.owner == *identity || Some(session.id) == held)
+            }
         }
     }
 
@@ -249,6 +258,7 @@ impl Registry {
     /// This identity is no more: its sessions end, and whoever still acts as it may not go on.
     pub fn banish(&mut self, identity: &Identity, now: Millis) {
         self.end_all_of(identity, Ended::Goodbye);
+        self.end_grants_where(|grant| grant.giver == *identity);
         self.clients.retain(|_, client| client.identity != *identity);
         self.holders.remove(identity);
         self.forget_unused(identity);
@@ -309,6 +319,7 @@ impl Registry {
         live.orphan = None;
         self.dirty.insert(id);
         self.end_calls(id, &closed_fault());
+        self.end_grants_of(id);
         self.drop_currents(id);
         self.forget_unused(&owner);
         self.effects.push(Effect::Close { session: id, why });
@@ -319,6 +330,7 @@ impl Registry {
             self.unlist(id);
         }
         let Some((session, _)) = self.sessions.remove(&id) else { return };
+        self.end_grants_of(id);
         self.dirty.insert(id);
         self.drop_currents(id);
         self.forget_unused(&session.owner);
@@ -389,6 +401,8 @@ pub fn check_name(name: &str) -> Result<(), Fault> {
         "it has a / or a :"
     } else if name.parse::<SessionId>().is_ok() || name.parse::<crate::Uuid>().is_ok() {
         "it reads as a session id"
+    } else if name.starts_with(crate::CAPABILITY) {
+        "it reads as a capability"
     } else {
         return Ok(());
     };

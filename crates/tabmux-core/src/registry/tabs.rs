@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::find::{Found, Picked, Standing};
 use super::{Persist, Registry};
-use crate::{Code, Fault, Identity, SessionId, Tab, TabId, TabNumber};
+use crate::{Code, Fault, Identity, Millis, SessionId, Tab, TabId, TabNumber};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
@@ -105,17 +106,20 @@ impl Registry {
     /// The tab a caller names by its number: one of the session it names or, when it names none, of any of its own.
     /// A stranger owns nothing and must name the session (C11).
     pub(super) fn own_tab_numbered(
-        &self,
+        &mut self,
         identity: &Identity,
         target: Option<&str>,
         number: TabNumber,
-    ) -> Result<(SessionId, TabId), Fault> {
-        let (id, tab) = self.tab_numbered(number).ok_or_else(foreign_tab)?;
-        let own = match target {
-            Some(text) => self.named(identity, text) == Ok(id),
-            None => *identity != Identity::Nobody && self.is_owner(id, identity),
+        now: Millis,
+    ) -> Result<(Found, TabId), Fault> {
+        let (session, tab) = self.tab_numbered(number).ok_or_else(foreign_tab)?;
+        let standing = match target {
+            Some(text) => self.named(identity, text, now).ok().filter(|(id, _)| *id == session).map(|(_, standing)| standing),
+            None => (*identity != Identity::Nobody && self.is_owner(session, identity)).then_some(Standing::Owner),
         };
-        if own { Ok((id, tab)) } else { Err(foreign_tab()) }
+        let standing = standing.ok_or_else(foreign_tab)?;
+        let standing = self.settled(identity, session, standing, now);
+        Ok((Found { session, picked: Picked::ByCaller, standing }, tab))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Random histories: peers come and go, call, close, crash, and time passes, while a simple model says what must
 //! follow. After every step the registry agrees with the model and the promises hold: one owner per tab; every
 //! call ends once; a reply and an event reach only their owner; seats never exceed the limits; after a close
-//! nothing is left; calls of a session run in the order they came; the journal alone gives the same registry.
+//! nothing is left; calls of a session run in the order they came; the journal alone gives the same registry. A call is
+//! admitted for the owner, the operator and the holder of a live grant, and for a grant that is only for looking never one that
+//! acts; what a grant admitted ends with it; a former driver is told that the session was handed over.
 //!
 //! `TABMUX_HISTORY_STEPS=1000000 cargo test -p tabmux-core --test histories` runs that many steps. A failure prints
 //! the shortest history that shows it and keeps its seed in `regressions.txt` here, which is tried first from then on.
@@ -40,6 +42,7 @@ impl ReferenceStateMachine for Reference {
             max_clones: 2,
             max_waiting: 2,
             scoping: tabmux_core::Scoping::Windows,
+            digest: op::digest,
         };
         select(vec![OnLost::Grace, OnLost::Grace, OnLost::Close, OnLost::Keep]).prop_map(move |on_lost| Model::new(rules(on_lost))).boxed()
     }
@@ -91,7 +94,7 @@ fn config() -> Config {
 prop_state_machine! {
     #![proptest_config(config())]
 
-    /// S1.37, S2.5, S2.13, S2.15, S2.24, S3.14, S3.20, S3.23, S3.31, S3.36
+    /// S1.37, S1.42, S2.5, S2.13, S2.15, S2.24, S3.14, S3.20, S3.23, S3.31, S3.36
     #[test]
     fn whatever_happens_in_whatever_order_the_promises_hold(sequential 100 => History);
 }

@@ -1,13 +1,15 @@
 //! The reference: flat maps, every question answered by looking through all of them. It says what each operation
 //! must answer and which effects must follow, and is compared with the registry after every step.
 
+mod grants;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tabmux_core::{Code, Ended, Identity, Kind, Leave, Link, OnLost, Phase, Rules, Seat};
 
-use crate::op::{Op, Target, Who, name};
+use crate::op::{Op, Target, Who, name, uuid};
+pub(crate) use grants::Grant;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -24,7 +26,12 @@ pub(crate) struct Session {
     pub(crate) last_used: u64,
     pub(crate) orphan_until: Option<u64>,
     pub(crate) viewers: u32,
+    /// Who drove it before another took it over, and what it was called then.
+    pub(crate) former: Vec<(Identity, String)>,
 }
+
+/// A session, and the grant by which it is reached, if by one.
+pub(crate) type Found = (u32, Option<u32>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -39,6 +46,8 @@ pub(crate) struct Call {
     pub(crate) client: u64,
     pub(crate) epoch: u64,
     pub(crate) place: Place,
+    /// The grant that admitted it, and the one that came from.
+    pub(crate) by: Option<(u32, Option<u32>)>,
 }
 
 /// What an operation answers: the numbers of what it gives, or why not.
@@ -59,6 +68,8 @@ pub(crate) struct Model {
     /// Sessions that ended without their owner's doing, oldest first: id and name.
     pub(crate) endings: BTreeMap<Identity, Vec<(u32, String)>>,
     pub(crate) calls: BTreeMap<u64, Call>,
+    pub(crate) grants: BTreeMap<u32, Grant>,
+    pub(crate) next_grant: u32,
     pub(crate) next_client: u64,
     pub(crate) next_session: u32,
     pub(crate) next_call: u64,
@@ -83,6 +94,8 @@ impl Model {
             numbers: BTreeMap::new(),
             endings: BTreeMap::new(),
             calls: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            next_grant: 1,
             next_client: 1,
             next_session: 1,
             next_call: 1,
@@ -109,6 +122,9 @@ impl Model {
         for (owner, ended) in &mut self.endings {
             ended.retain(|(_, name)| !names.contains(&(owner.clone(), name.clone())));
         }
+        for session in self.sessions.values_mut() {
+            session.former.retain(|former| !names.contains(former));
+        }
         self.empty_since = if self.sessions.is_empty() { self.empty_since.or(Some(self.now)) } else { None };
     }
 
@@ -120,8 +136,10 @@ impl Model {
             Op::Opening(id) => self.set_phase(*id, Phase::Opening),
             Op::Opened(id) => self.set_phase(*id, Phase::Open),
             Op::OpenFailed(id) => self.open_failed(*id),
-            Op::Resolve(who, target) => self.resolve(*who, *target).map(|id| vec![id.into()]),
-            Op::Admit(who, target, tab, lane) => self.admit(*who, *target, *tab, *lane),
+            Op::Resolve(who, target) => self.resolve_own(*who, *target).map(|id| vec![id.into()]),
+            Op::Admit(who, target, tab, lane, touch) => self.admit(*who, *target, *tab, (*lane, *touch)),
+            Op::Share(who, target, wish) => self.share(*who, *target, *wish),
+            Op::Revoke(who, target, which) => self.revoke(*who, *target, *which),
             Op::Begin(id) => self.begin(*id),
             Op::Finish(call) => self.finish(*call),
             Op::SetCurrent(who, target) => self.set_current(*who, *target),
@@ -164,9 +182,20 @@ impl Model {
         self.ids(|session| session.owner == *identity)
     }
 
-    /// What an identity is told it owns.
-    pub(crate) fn listed(&self, identity: &Identity) -> Vec<u32> {
+    /// What an identity can name as its own.
+    pub(crate) fn own(&self, identity: &Identity) -> Vec<u32> {
         if *identity == Identity::Nobody { vec![] } else { self.owned(identity) }
+    }
+
+    /// What an identity is told it has.
+    pub(crate) fn listed(&self, identity: &Identity) -> Vec<u32> {
+        let held = self.held(identity).map(|(id, _)| id);
+        self.own(identity).into_iter().chain(held).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn handle(&self, id: u32) -> String {
+        let session = &self.sessions[&id];
+        if session.owner == Identity::Nobody { uuid(id).to_string() } else { session.name.clone() }
     }
 
     pub(crate) fn calls_in(&self, id: u32, place: Place) -> Vec<u64> {
@@ -174,8 +203,12 @@ impl Model {
     }
 
     pub(crate) fn current(&self, identity: &Identity, agent: Option<u8>) -> Option<u32> {
-        let listed = self.listed(identity);
-        let only = if listed.len() == 1 { listed.first() } else { None };
+        self.own_current(identity, agent).or_else(|| self.held(identity).map(|(id, _)| id))
+    }
+
+    fn own_current(&self, identity: &Identity, agent: Option<u8>) -> Option<u32> {
+        let own = self.own(identity);
+        let only = if own.len() == 1 { own.first() } else { None };
         self.currents.get(&(identity.clone(), agent)).or(only).copied()
     }
 
@@ -258,9 +291,15 @@ impl Model {
     // Who means which session.
 
     /// Finds a session, and tells the caller once of one that ended without its doing.
-    pub(crate) fn find(&mut self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+    pub(crate) fn find(&mut self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<Found, Code> {
         let found = self.look_up(identity, agent, target);
-        let none = found == Err(Code::SessionNotFound) || found == Err(Code::SessionRequired) && self.listed(identity).is_empty();
+        if let Ok(found) = found {
+            return Ok(self.settled(identity, found));
+        }
+        let none = found == Err(Code::SessionNotFound) || found == Err(Code::SessionRequired) && self.own(identity).is_empty();
+        if none && self.was_taken(identity, target) {
+            return Err(Code::StaleEpoch);
+        }
         let Some(endings) = self.endings.get_mut(identity).filter(|_| none) else { return found };
         let told = match target {
             Target::Current => endings.pop(),
@@ -270,9 +309,19 @@ impl Model {
         if told.is_some() { Err(Code::SessionClosed) } else { found }
     }
 
-    pub(crate) fn look_up(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<u32, Code> {
+    pub(crate) fn look_up(&self, identity: &Identity, agent: Option<u8>, target: Target) -> Result<Found, Code> {
         let mine = |id: &u32| self.open(*id).is_some_and(|session| session.owner == *identity || *identity == Identity::Operator);
-        let Some(text) = target.text() else { return self.current(identity, agent).ok_or(Code::SessionRequired) };
+        let held = self.held(identity).filter(|(_, grant)| !self.grants[grant].is_due(self.now)).map(|(id, grant)| (id, Some(grant)));
+        let Some(text) = target.text() else {
+            return self.own_current(identity, agent).map(|id| (id, None)).or(held).ok_or(Code::SessionRequired);
+        };
+        if let Target::Capability(grant) = target {
+            return self.granted(identity, grant).ok_or(Code::SessionNotFound);
+        }
+        let is_held = |id: u32| match target {
+            Target::Id(wanted) | Target::Uuid(wanted) => wanted == id,
+            _ => self.sessions[&id].name == text,
+        };
         let named = |ids: Vec<u32>| -> Vec<u32> { ids.into_iter().filter(|id| self.sessions[id].name == text).collect() };
         let found = match (target, identity) {
             (Target::Uuid(id), _) => Some(id).filter(mine),
@@ -285,12 +334,21 @@ impl Model {
                 _ => None,
             },
         };
-        found.ok_or(Code::SessionNotFound)
+        found.map(|id| (id, None)).or(held.filter(|(id, _)| is_held(*id))).ok_or(Code::SessionNotFound)
     }
 
     fn resolve(&mut self, who: Who, target: Target) -> Result<u32, Code> {
         let identity = self.acting(who.client)?;
-        self.find(&identity, who.agent, target)
+        self.find(&identity, who.agent, target).map(|(id, _)| id)
+    }
+
+    /// What only an owner or the operator may do.
+    fn resolve_own(&mut self, who: Who, target: Target) -> Result<u32, Code> {
+        let identity = self.acting(who.client)?;
+        match self.find(&identity, who.agent, target)? {
+            (id, None) => Ok(id),
+            (_, Some(_)) => Err(Code::PolicyDenied),
+        }
     }
 
     fn set_current(&mut self, who: Who, target: Target) -> Answer {
@@ -307,7 +365,7 @@ impl Model {
     // Sessions.
 
     fn free_name(&self, owner: &Identity, name: &str) -> Result<(), Code> {
-        let taken = self.listed(owner).iter().any(|id| self.sessions[id].name == name);
+        let taken = self.own(owner).iter().any(|id| self.sessions[id].name == name);
         if taken { Err(Code::SessionExists) } else { Ok(()) }
     }
 
@@ -331,6 +389,9 @@ impl Model {
 
     fn reserve(&mut self, who: Who, wanted: Option<u8>, kind: Kind, seat: Seat) -> Answer {
         let owner = self.acting(who.client)?;
+        if matches!(owner, Identity::Grant(_)) {
+            return Err(Code::PolicyDenied);
+        }
         let wanted = wanted.map(|number| self.wanted_name(&owner, number)).transpose()?;
         let clones = self.ids(|session| session.seat == Seat::Clone).len();
         let full = self.ids(|_| true).len() >= self.rules.max_sessions as usize;
@@ -353,6 +414,7 @@ impl Model {
             last_used: self.now,
             orphan_until: None,
             viewers: 0,
+            former: vec![],
         };
         self.sessions.insert(id, session);
         Ok(vec![id.into()])
@@ -365,7 +427,7 @@ impl Model {
 
     fn rename(&mut self, who: Who, target: Target, number: u8) -> Answer {
         let Some(_) = target.text() else { return DONE };
-        let id = self.resolve(who, target)?;
+        let id = self.resolve_own(who, target)?;
         if self.sessions[&id].name != name(number) {
             let renamed = self.wanted_name(&self.sessions[&id].owner, number)?;
             self.sessions.get_mut(&id).expect("it was found").name = renamed;
@@ -379,6 +441,7 @@ impl Model {
         let mut name = session.name.clone();
         if former != *to {
             self.currents.retain(|_, current| *current != id);
+            self.end_grants(|grant| grant.session == id);
             if self.free_name(to, &name).is_err() {
                 name = self.next_name(to, kind);
             }
@@ -387,6 +450,7 @@ impl Model {
         let session = self.open_mut(id).expect("it is open");
         (session.owner, session.name, session.last_used, session.orphan_until) = (to.clone(), name, now, None);
         session.epoch += 1;
+        session.former.retain(|(who, _)| who != to);
         DONE
     }
 
@@ -402,7 +466,7 @@ impl Model {
     }
 
     fn close(&mut self, who: Who, target: Target) -> Answer {
-        let id = self.resolve(who, target)?;
+        let id = self.resolve_own(who, target)?;
         let own = self.sessions[&id].owner == self.clients[&who.client].0;
         self.end_all(&[id], if own { Ended::Asked } else { Ended::ByOperator })
     }
@@ -419,6 +483,7 @@ impl Model {
             session.orphan_until = None;
             self.effects.insert(format!("close {id} {why:?}"));
             self.forget(*id, Code::SessionClosed);
+            self.end_grants(|grant| grant.session == *id);
         }
         Ok(sorted(ids))
     }
@@ -433,6 +498,7 @@ impl Model {
 
     fn open_failed(&mut self, id: u32) -> Answer {
         self.forget(id, Code::BrowserNotFound);
+        self.end_grants(|grant| grant.session == id);
         self.sessions.remove(&id);
         DONE
     }
@@ -467,6 +533,8 @@ impl Model {
                 self.end_all(&[id], why)?;
             }
         }
+        let now = self.now;
+        self.end_grants(|grant| grant.is_due(now));
         let limit = self.rules.exit_when_empty_ms.expect("the histories' clocks are on");
         if self.empty_since.is_some_and(|since| since + limit <= self.now) && !self.exiting {
             self.exiting = true;
@@ -480,6 +548,7 @@ impl Model {
         (self.now, self.next_session, self.next_tab_number) = (former.now, former.next_session, former.next_tab_number);
         self.empty_since = Some(self.now);
         (self.sessions, self.currents) = (former.sessions, former.currents);
+        (self.grants, self.next_grant) = (former.grants, former.next_grant);
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {
             let session = self.sessions.get_mut(&id).expect("it is a key");
             (session.last_used, session.orphan_until, session.viewers) = (self.now, None, 0);
@@ -491,6 +560,8 @@ impl Model {
                 Phase::Reserved | Phase::Open => {}
             }
         }
+        let now = self.now;
+        self.end_grants(|grant| grant.is_due(now));
         DONE
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use tabmux_core::{Identity, Kind, Leave, Link, Seat, SessionId, TabId, Uuid};
+use tabmux_core::{CAPABILITY, Deed, GrantKey, Identity, Kind, Leave, Link, Right, Seat, SessionId, TabId, Touch, Uses, Uuid};
 
 use crate::model::Model;
 
@@ -14,6 +14,17 @@ pub(crate) enum Target {
     Automatic(u8),
     Id(u32),
     Uuid(u32),
+    Capability(u32),
+}
+
+/// What a grant is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) right: Right,
+    pub(crate) uses: Uses,
+    pub(crate) ttl_ms: Option<u64>,
+    /// Only for tools that look, or only for those that act.
+    pub(crate) tools: Option<Touch>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +55,10 @@ pub(crate) enum Op {
     Opened(u32),
     OpenFailed(u32),
     Resolve(Who, Target),
-    Admit(Who, Target, Option<Named>, Lane),
+    Admit(Who, Target, Option<Named>, Lane, Touch),
+    Share(Who, Target, Wish),
+    /// One grant, or all.
+    Revoke(Who, Target, Option<u32>),
     /// The call at the front of this session's queue, if none runs there.
     Begin(u32),
     Finish(u64),
@@ -83,6 +97,29 @@ pub(crate) fn identities() -> Vec<Identity> {
     ]
 }
 
+/// Not a hash, but as good as one for `tmx_1`, `tmx_2`, …
+pub(crate) fn digest(capability: &str) -> GrantKey {
+    let number = capability.strip_prefix(CAPABILITY).and_then(|number| number.parse::<u32>().ok()).unwrap_or(u32::MAX);
+    let mut key = [0xaa; 32];
+    key[..4].copy_from_slice(&number.to_be_bytes());
+    GrantKey(key)
+}
+
+pub(crate) fn capability(grant: u32) -> String {
+    format!("{CAPABILITY}{grant}")
+}
+
+pub(crate) fn tool(touch: Touch) -> &'static str {
+    match touch {
+        Touch::Looks => "look",
+        Touch::Acts => "act",
+    }
+}
+
+pub(crate) fn deed(touch: Touch) -> Deed<'static> {
+    Deed { tool: tool(touch), touch }
+}
+
 /// A name; the last one is no name.
 pub(crate) fn name(number: u8) -> &'static str {
     ["n0", "n1", "n2", ""][usize::from(number)]
@@ -104,6 +141,7 @@ impl Target {
             Self::Automatic(number) => Some(format!("browser-{number}")),
             Self::Id(session) => Some(SessionId(session).to_string()),
             Self::Uuid(session) => Some(uuid(session).to_string()),
+            Self::Capability(grant) => Some(capability(grant)),
         }
     }
 }
@@ -117,6 +155,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let clients: Vec<u64> = model.clients.keys().copied().chain([99]).collect();
     let sessions: Vec<u32> = model.sessions.keys().copied().chain([99]).collect();
     let calls: Vec<u64> = model.calls.keys().copied().chain([model.next_call.saturating_sub(1)]).collect();
+    let grants: Vec<u32> = model.grants.keys().copied().chain([model.next_grant.saturating_sub(1)]).collect();
     let client = select(clients);
     let session = || select(sessions.clone());
     let who = (client.clone(), prop::option::weighted(0.3, 0..2u8)).prop_map(|(client, agent)| Who { client, agent }).boxed();
@@ -126,10 +165,21 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => (1..4u8).prop_map(Target::Automatic),
         2 => session().prop_map(Target::Id),
         2 => session().prop_map(Target::Uuid),
+        3 => select(grants.clone()).prop_map(Target::Capability),
     ]
     .boxed();
     let aimed = (who.clone(), target).boxed();
     let identity = || select(identities());
+    let holders: Vec<Identity> = grants.iter().map(|grant| Identity::Grant(digest(&capability(*grant)))).collect();
+    let somebody = prop_oneof![6 => identity(), 2 => select(holders)];
+    let touch = || select(vec![Touch::Looks, Touch::Acts]);
+    let wish = (
+        select(vec![Right::Read, Right::Act, Right::Act, Right::HandOver]),
+        select(vec![Uses::Many, Uses::Many, Uses::Once]),
+        prop::option::weighted(0.4, 0..40u64),
+        prop::option::weighted(0.3, touch()),
+    )
+        .prop_map(|(right, uses, ttl_ms, tools)| Wish { right, uses, ttl_ms, tools: tools.filter(|_| right != Right::HandOver) });
     let link = select(vec![Link::Connection, Link::Connection, Link::None]);
     let leave = select(vec![Leave::Lost, Leave::Lost, Leave::Goodbye]);
     let lane = select(vec![Lane::Queue, Lane::Queue, Lane::Queue, Lane::Beside]);
@@ -140,7 +190,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let named = prop_oneof![(1..4u32).prop_map(Named::Local), select(numbers).prop_map(Named::Global)];
     let wanted = prop::option::weighted(0.6, 0..4u8);
     let callers = prop_oneof![
-        6 => (identity(), link).prop_map(|(identity, link)| Op::Attach(identity, link)),
+        6 => (somebody, link).prop_map(|(identity, link)| Op::Attach(identity, link)),
         3 => (client, leave).prop_map(|(client, leave)| Op::Detach(client, leave)),
         3 => aimed.clone().prop_map(|(who, target)| Op::Resolve(who, target)),
         3 => aimed.clone().prop_map(|(who, target)| Op::SetCurrent(who, target)),
@@ -148,6 +198,8 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         2 => aimed.clone().prop_map(|(who, target)| Op::Close(who, target)),
         1 => who.clone().prop_map(Op::CloseAll),
         1 => who.clone().prop_map(Op::DetachAll),
+        5 => (aimed.clone(), wish).prop_map(|((who, target), wish)| Op::Share(who, target, wish)),
+        1 => (aimed.clone(), prop::option::weighted(0.7, select(grants))).prop_map(|((who, target), which)| Op::Revoke(who, target, which)),
     ];
     let making = prop_oneof![
         6 => (who, wanted, kind, seat).prop_map(|(who, name, kind, seat)| Op::Reserve(who, name, kind, seat)),
@@ -160,7 +212,8 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => (session(), identity()).prop_map(|(session, to)| Op::HandOver(session, to)),
     ];
     let working = prop_oneof![
-        8 => (aimed, prop::option::weighted(0.4, named), lane).prop_map(|((who, target), tab, lane)| Op::Admit(who, target, tab, lane)),
+        8 => (aimed, prop::option::weighted(0.4, named), lane, touch())
+            .prop_map(|((who, target), tab, lane, touch)| Op::Admit(who, target, tab, lane, touch)),
         6 => session().prop_map(Op::Begin),
         6 => select(calls).prop_map(Op::Finish),
         3 => session().prop_map(Op::AddTab),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tabmux_core::{
-    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Identity, Kind, Millis, Minted, Open, Persist, Phase, Registry, Rules, Seat,
-    Session, SessionId, TabId, TabNumber, TabRef,
+    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Grant, GrantKey, Identity, Kind, Millis, Minted, Open, Persist, Phase,
+    Registry, Revoke, Right, Rules, Seat, Session, SessionId, Share, Shared, TabId, TabNumber, TabRef, Touch,
 };
 
 use crate::model::{Answer, DONE, Model, Place};
-use crate::op::{Lane, Named, Op, Target, Who, agent, name, tab, uuid};
+use crate::op::{Lane, Named, Op, Target, Who, Wish, agent, capability, deed, digest, name, tab, tool, uuid};
 
 type Currents = BTreeMap<(Identity, Option<Arc<str>>), SessionId>;
 
@@ -23,6 +23,9 @@ pub(crate) struct World {
     sessions: BTreeMap<SessionId, Session>,
     currents: Currents,
     next_tab: TabNumber,
+    /// Grants as they were written, and when.
+    grants: BTreeMap<GrantKey, (Shared, Millis)>,
+    granted: u32,
     /// Every call admitted by this daemon and how often it ended.
     ends: BTreeMap<u64, u32>,
     /// Which client each call is answered to.
@@ -43,6 +46,8 @@ impl World {
             sessions: BTreeMap::new(),
             currents: Currents::new(),
             next_tab: TabNumber(1),
+            grants: BTreeMap::new(),
+            granted: 0,
             ends: BTreeMap::new(),
             asked_by: BTreeMap::new(),
             begun: BTreeMap::new(),
@@ -58,7 +63,9 @@ impl World {
             Op::Opening(id) => nothing(self.registry.opening(SessionId(*id))),
             Op::Opened(id) => nothing(self.registry.opened(SessionId(*id), "context".into())),
             Op::Resolve(who, target) => self.aimed(*who, *target, |registry, caller, text| registry.resolve(caller, text, now)),
-            Op::Admit(who, target, tab, lane) => self.admit(*who, *target, *tab, *lane),
+            Op::Admit(who, target, tab, lane, touch) => self.admit(*who, *target, *tab, (*lane, *touch)),
+            Op::Share(who, target, wish) => self.share(*who, *target, *wish),
+            Op::Revoke(who, target, which) => self.revoke(*who, *target, *which),
             Op::Begin(id) => self.begin(SessionId(*id)),
             Op::Finish(call) => Ok(vec![self.finish(*call)]),
             Op::SetCurrent(_, Target::Current) | Op::Rename(_, Target::Current, _) => DONE,
@@ -135,7 +142,13 @@ impl World {
     fn check_reach(&self, who: Who, target: Target, answer: &Result<SessionId, Fault>, owners: &BTreeMap<SessionId, Identity>) {
         match answer {
             Ok(id) => match self.registry.identity(ClientId(who.client)).expect("only who is attached is answered") {
+                identity if matches!(target, Target::Capability(_)) => {
+                    let Target::Capability(number) = target else { unreachable!("it was looked at") };
+                    let grant = self.live_grant(digest(&capability(number))).expect("a grant that is over lets nobody in");
+                    assert!(grant.session == *id && grant.taken_by.as_ref().is_none_or(|taker| taker == identity), "{grant:?}");
+                }
                 Identity::Operator => {}
+                Identity::Grant(key) if self.live_grant(*key).is_some_and(|grant| grant.session == *id) => {}
                 Identity::Nobody => {
                     assert!(matches!(target, Target::Uuid(number) if SessionId(number) == *id) && owners[id] == Identity::Nobody);
                 }
@@ -148,7 +161,9 @@ impl World {
                     }
                     _ => "Call list_sessions to see yours, or start_browser to make one.",
                 };
-                let missing = format!("[session_not_found] No session: {}. {hint}", target.text().unwrap_or_default());
+                let text = target.text().unwrap_or_default();
+                let text = if matches!(target, Target::Capability(_)) { "tmx_…".to_owned() } else { text };
+                let missing = format!("[session_not_found] No session: {text}. {hint}");
                 assert_eq!(fault.to_string(), missing);
             }
             Err(_) => {}
@@ -165,7 +180,36 @@ impl World {
         self.registry.reserve(caller(who), open, mint, self.now).map(|opened| vec![opened.session.0.into()]).map_err(|fault| fault.code)
     }
 
-    fn admit(&mut self, who: Who, target: Target, wanted: Option<Named>, lane: Lane) -> Answer {
+    /// By what was written down so far, as the next daemon would know it.
+    fn live_grant(&self, key: GrantKey) -> Option<Arc<Grant>> {
+        let (shared, written) = self.grants.get(&key)?;
+        let over = shared.left_ms.is_some_and(|left| written.0 + left <= self.now.0);
+        (!over).then(|| Arc::clone(&shared.grant))
+    }
+
+    fn share(&mut self, who: Who, target: Target, wish: Wish) -> Answer {
+        let Wish { right, uses, ttl_ms, tools } = wish;
+        let tools = tools.map(|touch| [tool(touch).to_owned()].into());
+        let share = Share { right, tools, ttl_ms, uses, ..Share::default() };
+        let (now, next) = (self.now, &mut self.granted);
+        let mint = || {
+            *next += 1;
+            digest(&capability(*next))
+        };
+        let shared = self.registry.share(caller(who), target.text().as_deref(), share, mint, now);
+        shared.map(|_| vec![self.granted.into()]).map_err(|fault| fault.code)
+    }
+
+    fn revoke(&mut self, who: Who, target: Target, which: Option<u32>) -> Answer {
+        let which = which.map(capability);
+        let which = which.as_deref().map_or(Revoke::All, Revoke::One);
+        let revoked = self.registry.revoke(caller(who), target.text().as_deref(), which, self.now).map_err(|fault| fault.code)?;
+        let mut ids: Vec<u64> = revoked.iter().map(|shared| shared.grant.id().0.into()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn admit(&mut self, who: Who, target: Target, wanted: Option<Named>, (lane, touch): (Lane, Touch)) -> Answer {
         let local = if let Some(Named::Local(number)) = wanted { tab(number) } else { String::new() };
         let named = wanted.map(|wanted| match wanted {
             Named::Local(_) => TabRef::Local(&local),
@@ -174,13 +218,17 @@ impl World {
         let (now, mut admitted) = (self.now, None::<Admitted>);
         let reached = self.aimed(who, target, |registry, caller, text| {
             let answer = match lane {
-                Lane::Queue => registry.admit(caller, text, named, now),
-                Lane::Beside => registry.admit_beside(caller, text, named, now),
+                Lane::Queue => registry.admit(caller, text, named, deed(touch), now),
+                Lane::Beside => registry.admit_beside(caller, text, named, deed(touch), now),
             };
             admitted = answer.as_ref().ok().copied();
             answer.map(|admitted| admitted.session)
         });
         let Some(admitted) = admitted else { return reached };
+        if let Some(grant) = self.registry.grant_of(admitted.call) {
+            assert!(touch == Touch::Looks || grant.right > Right::Read, "a grant for looking admitted {admitted:?}");
+            assert_eq!(admitted.grant, Some(grant.id()));
+        }
         assert!(self.ends.insert(admitted.call.0, 0).is_none(), "a call's number is given once");
         self.asked_by.insert(admitted.call.0, who.client);
         if matches!(lane, Lane::Queue) {
@@ -226,7 +274,12 @@ impl World {
     fn restart(&mut self) {
         self.registry = Registry::new(self.rules, self.now);
         let currents = self.currents.iter().map(|((owner, agent), id)| (owner.clone(), agent.clone(), *id)).collect();
-        self.registry.restore(self.sessions.values().cloned().collect(), currents, self.next_tab, self.now);
+        let left = |(shared, written): &(Shared, Millis)| Shared {
+            left_ms: shared.left_ms.map(|left| left.saturating_sub(self.now.0 - written.0)),
+            ..shared.clone()
+        };
+        let grants = self.grants.values().map(left).collect();
+        self.registry.restore(self.sessions.values().cloned().collect(), currents, grants, self.next_tab, self.now);
         self.ends.clear();
         self.asked_by.clear();
         self.begun.clear();
@@ -254,6 +307,8 @@ impl World {
                 Persist::Current { owner, agent, session: Some(id) } => _ = self.currents.insert((owner, agent), id),
                 Persist::Current { owner, agent, session: None } => _ = self.currents.remove(&(owner, agent)),
                 Persist::NextTab(number) => self.next_tab = number,
+                Persist::Grant(shared) => _ = self.grants.insert(shared.grant.key, (shared, self.now)),
+                Persist::GrantGone(key) => _ = self.grants.remove(&key),
             }
         }
         words
@@ -267,7 +322,8 @@ impl World {
         self.check_callers(model);
         let due = model.ids(|_| true).into_iter().filter_map(|id| model.due(id)).map(|(at, _)| at);
         let exit = model.empty_since.filter(|_| !model.exiting).map(|since| since + model.rules.exit_when_empty_ms.unwrap_or_default());
-        assert_eq!(self.registry.next_due().map(|at| at.0), due.chain(exit).min(), "the next thing due");
+        let grants = model.grants.values().filter_map(|grant| grant.until);
+        assert_eq!(self.registry.next_due().map(|at| at.0), due.chain(exit).chain(grants).min(), "the next thing due");
         assert_eq!(self.registry.is_exiting(), model.exiting);
     }
 
@@ -278,6 +334,12 @@ impl World {
         let currents: Currents = self.registry.currents().map(|(owner, agent, id)| ((owner.clone(), agent.map(Into::into)), id)).collect();
         assert_eq!(currents, self.currents, "the journal holds the current sessions");
         assert_eq!(self.registry.next_tab(), self.next_tab, "the journal holds the next tab's number");
+        let grants: Vec<Arc<Grant>> = self.registry.grants(self.now).map(|shared| shared.grant).collect();
+        assert_eq!(
+            grants,
+            self.grants.values().map(|(shared, _)| Arc::clone(&shared.grant)).collect::<Vec<_>>(),
+            "the journal holds the grants"
+        );
     }
 
     fn check_sessions(&self, model: &Model) {
@@ -286,6 +348,7 @@ impl World {
         for (id, expected) in &model.sessions {
             let session = self.registry.session(SessionId(*id)).expect("checked in the line above");
             assert_eq!((&session.name, &session.owner, session.phase), (&expected.name, &expected.owner, expected.phase), "{id}");
+            assert_eq!(session.former, expected.former, "who drove {id} before");
             assert_eq!((session.epoch.0, session.seat, session.kind), (expected.epoch, expected.seat, expected.kind), "{id}");
             let tabs: BTreeMap<u32, u64> = session.tabs.iter().map(|(tab, record)| (tab.0, record.number.0)).collect();
             assert_eq!((&tabs, session.current_tab.map(|tab| tab.0)), (&expected.tabs, expected.current_tab), "{id}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, ClientId, Code, Fault, SessionId, TabNumber, TabRef};
+use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Right, SessionId, TabNumber, TabRef, Touch};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
+use crate::secrets::Hidden;
 use crate::session::{After, Errand, Job, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
@@ -69,7 +70,9 @@ impl Hub {
             }
         };
         let mut answer = self.logged(caller, &name, answering).await.framed();
-        self.settings.secrets.hide_in(&mut answer);
+        // The one answer that a capability is for.
+        let hidden = if name == "share_session" && answer.outcome.is_ok() { Hidden::Registered } else { Hidden::All };
+        self.settings.secrets.hide_in(&mut answer, hidden);
         self.count_tokens(&answer);
         answer
     }
@@ -135,6 +138,23 @@ impl Hub {
             common.tab = Some(number.to_string());
         }
         let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most);
+        let watched = if let Run::Page(page_tool) = tool.run { page_tool.watches(&ask.args) } else { None };
+        let used = self.begin_use(&ask.caller, watched.as_deref().or(common.session.as_deref()), tool.name);
+        let answer = self.run_where_it_runs(tool, common, number, ask, deadline).await;
+        if let Some(used) = used {
+            used.ends(answer.outcome.as_ref().err().map(|fault| fault.code));
+        }
+        answer
+    }
+
+    async fn run_where_it_runs(
+        self: &Arc<Self>,
+        tool: &Tool,
+        common: Common,
+        number: Option<TabNumber>,
+        ask: Ask,
+        deadline: Instant,
+    ) -> Answer {
         match tool.run {
             Run::Desk(desk_tool) => {
                 if let Err(fault) = self.decide_now(|registry, now| registry.authorize(ask.caller.client, now)) {
@@ -145,7 +165,11 @@ impl Hub {
                 let outcome = self.isolated(desk_tool.run(&desk, &common, args), deadline, &cancel).await;
                 super::reply::of_desk(outcome, desk.facts())
             }
-            Run::Page(page_tool) => self.page_call(Errand { tool: page_tool, after: After::of(tool) }, common, number, ask, deadline).await,
+            Run::Page(page_tool) => {
+                let touch = if tool.only_looks(&ask.args) { Touch::Looks } else { Touch::Acts };
+                let errand = Errand { tool: page_tool, after: After::of(tool), name: tool.name, touch };
+                self.page_call(errand, common, number, ask, deadline).await
+            }
         }
     }
 
@@ -194,20 +218,19 @@ impl Hub {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
+                // Who only looks takes no news away from who drives.
+                let takes_news = turn != Turn::Watching && pending.grant.as_ref().is_none_or(|grant| grant.right > Right::Read);
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
+                // Nor does a reply that its lost caller does not hear, or a look of the operator's in between.
+                let heard = |registry: &tabmux_core::Registry| registry.listing(admitted.session).is_none_or(|listed| !listed.orphaned);
+                let takes_news = takes_news && self.look(heard);
                 // One that ran out of time does: a slow browser is found started by the next call.
                 if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
                     undo.session = None;
                 }
                 drop(undo);
-                super::reply::of_page(
-                    self,
-                    outcome,
-                    &admitted,
-                    made,
-                    || if turn == Turn::Watching { Vec::new() } else { session.take_news() },
-                )
+                super::reply::of_page(self, outcome, &admitted, made, || if takes_news { session.take_news() } else { Vec::new() })
             }
         }
     }
@@ -232,7 +255,7 @@ impl Hub {
         common.session = watched.or(common.session);
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, (errand.tool, turn), common.session.as_deref(), tab, caller);
+        let admitted = self.admit_locked(&mut state, (errand, turn), common.session.as_deref(), tab, caller);
         let pending = admitted.and_then(|(admitted, made)| {
             let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
                 state.registry.finish(admitted.call, self.clock.now());
@@ -244,9 +267,10 @@ impl Hub {
             let abort = CancellationToken::new();
             // However the call named it: the session's own id from here on.
             common.tab = admitted.tab.map(|tab| tab.to_string());
-            handle.submit(Job { admitted, errand, common, args, turn, abort: abort.clone(), reply });
+            let grant = state.registry.grant_of(admitted.call);
+            handle.submit(Job { admitted, grant: grant.clone(), errand, common, args, turn, abort: abort.clone(), reply });
             let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, turn, made, deadline, answer, ended, guard })
+            Ok(Pending { admitted, grant, turn, made, deadline, answer, ended, guard })
         });
         let safe = self.carry_out(&mut state);
         drop(state);
@@ -257,27 +281,28 @@ impl Hub {
     fn admit_locked(
         self: &Arc<Self>,
         state: &mut State,
-        (tool, turn): (&'static dyn PageTool, Turn),
+        (errand, turn): (Errand, Turn),
         session: Option<&str>,
         tab: Option<TabRef<'_>>,
         caller: &CallerOf,
     ) -> Result<(Admitted, Option<String>), Fault> {
         let now = self.clock.now();
+        let deed = Deed { tool: errand.name, touch: errand.touch };
         if turn != Turn::Queue {
-            return state.registry.admit_beside(caller.as_caller(), session, tab, now).map(|admitted| (admitted, None));
+            return state.registry.admit_beside(caller.as_caller(), session, tab, deed, now).map(|admitted| (admitted, None));
         }
-        let refused = match state.registry.admit(caller.as_caller(), session, tab, now) {
+        let refused = match state.registry.admit(caller.as_caller(), session, tab, deed, now) {
             Ok(admitted) => return Ok((admitted, None)),
             Err(refused) => refused,
         };
         // A call that names a tab means one that is there already.
         let none_yet = session.is_none() && tab.is_none() && state.registry.owns_none(caller.as_caller());
-        if !(tool.makes_session() && none_yet && matches!(refused.code, Code::SessionRequired | Code::SessionClosed)) {
+        if !(errand.tool.makes_session() && none_yet && matches!(refused.code, Code::SessionRequired | Code::SessionClosed)) {
             return Err(refused);
         }
         let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
-        let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, now)?;
+        let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, deed, now)?;
         // Why the caller has none any more is said with the new one.
         let ended = (refused.code == Code::SessionClosed).then_some(refused.message);
         let warning: Vec<String> = ended.into_iter().chain(opened.warning).collect();
@@ -295,7 +320,7 @@ impl Hub {
     ) -> Result<Work, Fault> {
         let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
         let common = Common { session: Some(handle), ..Common::default() };
-        let errand = Errand { tool, after: After::Nothing };
+        let errand = Errand { tool, after: After::Nothing, name: "new_page", touch: Touch::Acts };
         self.admit(errand, common, None, caller, args, deadline)?.wait(&CancellationToken::new()).await
     }
 
@@ -315,6 +340,8 @@ impl Hub {
 /// An admitted call that somebody waits for. Dropping it ends the call, wherever it is.
 struct Pending {
     admitted: Admitted,
+    /// What admitted it, if that was no more than a grant.
+    grant: Option<Arc<Grant>>,
     turn: Turn,
     /// A session was made for this call; its warning, if any.
     made: Option<String>,

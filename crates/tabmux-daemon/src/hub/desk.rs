@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tabmux_core::{Code, Fault, Listed, Session, SessionId};
+use tabmux_core::{Code, Fault, Listed, Session, SessionId, Share};
 use tabmux_driver::{Domains, HOUSEKEEPING};
-use tabmux_tools::{Arguments, Called, Desk, OpenSession, Run, SessionList, SessionView, Tool};
+use tabmux_tools::{Arguments, Called, Desk, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
 use tokio::time::Instant;
 
 use super::{CallerOf, Hub};
@@ -128,6 +128,18 @@ impl Desk for CallerDesk {
         }
         self.until_gone(&ids).await;
         Ok(views)
+    }
+
+    async fn share(&self, session: Option<&str>, share: Share) -> Result<(String, GrantView), Fault> {
+        self.hub.share(&self.caller, session, share).await
+    }
+
+    async fn shares(&self, session: Option<&str>) -> Result<Vec<GrantView>, Fault> {
+        self.hub.shares(&self.caller, session)
+    }
+
+    async fn revoke(&self, session: Option<&str>, which: &str) -> Result<Vec<GrantView>, Fault> {
+        self.hub.revoke(&self.caller, session, which).await
     }
 
     async fn call(&self, tool: &'static Tool, args: Arguments, most: Duration) -> Called {

@@ -46,7 +46,7 @@ impl Hub {
         }
         let mut state = self.lock();
         let before = self.carry_out(&mut state);
-        let safe = self.store.snapshot(&state.registry);
+        let safe = self.store.snapshot(&state.registry, self.clock.now());
         drop(state);
         self.watch_over(before);
         let hub = Arc::clone(self);

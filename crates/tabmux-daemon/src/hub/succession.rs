@@ -30,7 +30,7 @@ impl Hub {
 
     /// Whether this caller's peer sends a call again that was not answered before the goodbye. Others are told to.
     pub(super) fn is_held(&self, client: ClientId) -> bool {
-        self.look(|registry| matches!(registry.identity(client), Some(Identity::Secret(_) | Identity::Operator)))
+        self.look(|registry| matches!(registry.identity(client), Some(Identity::Secret(_) | Identity::Operator | Identity::Grant(_))))
     }
 
     /// Never comes back: the call is the successor's.

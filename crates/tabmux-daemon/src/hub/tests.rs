@@ -1,5 +1,6 @@
 //! What the hub promises its callers, each with the fake browser and directories of its own.
 
+mod away;
 mod browser;
 mod clients;
 mod clocks;
@@ -15,6 +16,7 @@ mod restart;
 mod secrets;
 mod sequences;
 mod sessions;
+mod shares;
 mod tabs;
 mod watching;
 mod worlds;

@@ -9,25 +9,37 @@ use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{PageRef, PageView, Pages};
 
 use super::Turn;
+use super::reach::Reach;
 use super::world::{World, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
     admitted: Admitted,
+    reach: Reach,
     turn: Turn,
     /// The tab the call worked on, for its reply.
     tab: Mutex<Option<TabId>>,
 }
 
 impl CallPages {
-    pub(super) fn new(world: Arc<World>, admitted: Admitted, turn: Turn) -> Self {
-        Self { world, admitted, turn, tab: Mutex::new(None) }
+    pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
+        Self { world, admitted, reach, turn, tab: Mutex::new(None) }
     }
 
     /// Where the call ended up, for its reply (S2.26, S2.36).
     pub(super) fn worked_on(&self) -> (Option<TabId>, Option<String>) {
         let tab = *self.tab.lock().unwrap_or_else(PoisonError::into_inner);
         (tab, tab.and_then(|tab| self.world.page(tab)).map(|page| page.url()))
+    }
+
+    /// A call that took its page out of reach (a link, a redirect, the way back) is told so, and nothing of what is there.
+    pub(super) fn check_where_it_ended(&self, url: Option<&str>) -> Result<(), Fault> {
+        url.map_or(Ok(()), |url| self.reach.check(url))
+    }
+
+    /// Whether the call leaves the session's own bookkeeping as it is.
+    fn only_looks(&self) -> bool {
+        self.turn == Turn::Watching || self.reach.only_looks()
     }
 
     /// The next daemon finds the page as the call left it.
@@ -52,10 +64,12 @@ impl CallPages {
 
     /// The page of a tab that is in the registry; one whose page is gone is gone for good.
     fn live_page(&self, tab: TabId) -> Result<Arc<dyn Page>, Fault> {
-        self.world.page(tab).ok_or_else(|| {
+        let page = self.world.page(tab).ok_or_else(|| {
             self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
-            tabmux_driver::DriverError::PageGone.into()
-        })
+            Fault::from(tabmux_driver::DriverError::PageGone)
+        })?;
+        self.reach.check(&page.url())?;
+        Ok(page)
     }
 
     fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
@@ -90,11 +104,11 @@ impl Pages for CallPages {
                 self.world.open().await?;
                 tab
             }
-            (None, Turn::Queue) => return self.open().await,
-            (None, Turn::Watching) => return Err(nothing_to_watch()),
+            (None, Turn::Watching | Turn::Queue) if self.only_looks() => return Err(nothing_to_watch()),
+            (None, Turn::Queue | Turn::Watching) => return self.open().await,
             (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
         };
-        if self.admitted.tab.is_some() && self.turn != Turn::Watching {
+        if self.admitted.tab.is_some() && !self.only_looks() {
             self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
         }
         let page = self.live_page(tab)?;
@@ -106,10 +120,12 @@ impl Pages for CallPages {
     }
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
+        self.reach.check_whole()?;
         self.world.open().await
     }
 
     async fn emulate(&self, wanted: Emulation) -> Result<(), Fault> {
+        self.reach.check_whole()?;
         self.world.emulate(wanted).await
     }
 
@@ -119,7 +135,8 @@ impl Pages for CallPages {
 
     fn list(&self) -> Vec<PageView> {
         let (tabs, current) = self.tabs().unwrap_or_default();
-        tabs.into_iter().enumerate().filter_map(|(index, tab)| self.view(index, tab, current)).collect()
+        let views = tabs.into_iter().enumerate().filter_map(|(index, tab)| self.view(index, tab, current));
+        views.filter(|view| self.reach.covers(&view.url)).collect()
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
@@ -152,6 +169,10 @@ impl Pages for CallPages {
 
     fn domains(&self) -> &Domains {
         &self.world.hub.settings.chromium.domains
+    }
+
+    fn may_go(&self, url: &str) -> Result<(), Fault> {
+        self.reach.check_target(url)
     }
 
     fn moved(&self, tab: TabId) {

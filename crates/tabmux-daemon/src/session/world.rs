@@ -11,6 +11,7 @@ use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio_util::sync::CancellationToken;
 
+use super::away::Seen;
 use super::copying::{Fork, Losses};
 use super::downloads::{self, Told};
 use super::{Lasting, Making};
@@ -44,6 +45,8 @@ pub(super) struct World {
     loss: Mutex<Option<Fault>>,
     /// The tab whose end a call was told.
     mourned: Mutex<Option<TabId>>,
+    /// What who drives the session was told last.
+    seen: Mutex<Option<Seen>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,6 +71,7 @@ impl World {
             running: Mutex::default(),
             loss: Mutex::default(),
             mourned: Mutex::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -244,6 +248,26 @@ impl World {
             news.pop_front();
         }
         news.push_back(text);
+    }
+
+    /// Before all other news.
+    pub(super) fn add_first(&self, text: String) {
+        let mut news = locked(&self.news);
+        news.truncate(MAX_NEWS - 1);
+        news.push_front(text);
+    }
+
+    pub(super) fn is_news(&self, part: &str) -> bool {
+        locked(&self.news).iter().any(|news| news.contains(part))
+    }
+
+    pub(super) fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        locked(&self.seen)
+    }
+
+    /// What each of the pages is like.
+    pub(super) fn each_page<T>(&self, look: impl Fn(&dyn Page) -> T) -> BTreeMap<TabId, T> {
+        locked(&self.pages).iter().map(|(tab, page)| (*tab, look(&**page))).collect()
     }
 
     /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.

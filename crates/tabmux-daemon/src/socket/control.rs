@@ -54,7 +54,10 @@ impl Door {
             let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
             begin_in_order(async move {
-                let outcome = door.obey(client, ask, gone).await;
+                let mut outcome = door.obey(client, ask, gone).await;
+                if let Err(fault) = &mut outcome {
+                    door.hub.settings.secrets.hide_fault(fault);
+                }
                 replies.send(&response(id, outcome));
                 drop(place);
             })

@@ -45,9 +45,10 @@ impl Door {
                     drop(place);
                 }
                 Ok(frame) => {
+                    let discreet = Arc::clone(&door);
                     let request = door.seed1_request(client, frame);
                     begin_in_order(async move {
-                        answers.send(&request.await);
+                        answers.send(&discreet.seed1_discreet(request.await));
                         drop(place);
                     })
                     .await;
@@ -102,7 +103,8 @@ impl Door {
                 let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
                 let answer = self.hub.run_tool(ask).await;
                 let said = session.or_else(|| answer.result.get("sessionId").and_then(Value::as_str).map(str::to_owned));
-                let seen = said.as_deref().map(|said| self.seed1_id(client, said));
+                let known = answer.result.get("id").and_then(Value::as_str).map(str::to_owned);
+                let seen = known.or_else(|| said.as_deref().map(|said| self.seed1_id(client, said)));
                 let outcome = answer.outcome.map(|mut reply| {
                     let members = reply.take_members();
                     let texts: Vec<String> = reply.content.into_iter().filter_map(text_content).collect();
@@ -116,6 +118,14 @@ impl Door {
                 response(&id, seen.map(Value::from).as_ref(), outcome)
             }
         }
+    }
+
+    /// A capability that a frame named its session by is not said back.
+    fn seed1_discreet(&self, mut answer: Value) -> Value {
+        if let Some(session) = answer.get_mut("sessionId") {
+            self.hub.settings.secrets.hide_value(session);
+        }
+        answer
     }
 
     /// Frames name sessions by `sess_…`, whatever name the caller used.

@@ -45,7 +45,10 @@ impl Door {
                     let id = frame.get("id").cloned().unwrap_or(Value::Null);
                     match self.seed3_method(&mut callers, &frame).await {
                         Ok(result) => json!({"id": id, "ok": true, "result": result}),
-                        Err(fault) => json!({"id": id, "ok": false, "error": WireFault::from(&fault)}),
+                        Err(mut fault) => {
+                            self.hub.settings.secrets.hide_fault(&mut fault);
+                            json!({"id": id, "ok": false, "error": WireFault::from(&fault)})
+                        }
                     }
                 }
                 Err(fault) => json!({"id": null, "ok": false, "error": WireFault::from(&fault)}),

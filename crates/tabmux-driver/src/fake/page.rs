@@ -347,6 +347,10 @@ impl Page for FakePage {
         locked(&self.state).log.take()
     }
 
+    fn untold_errors(&self) -> u64 {
+        locked(&self.state).log.untold_errors()
+    }
+
     async fn close(&self) -> Result<()> {
         self.end();
         Ok(())

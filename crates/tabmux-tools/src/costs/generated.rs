@@ -6,6 +6,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("set_current_session", 50),
     ("close_session", 50),
     ("close_all_sessions", 66),
+    ("share_session", 172),
     ("navigate", 136),
     ("new_page", 84),
     ("list_pages", 69),

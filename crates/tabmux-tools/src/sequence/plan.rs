@@ -7,7 +7,7 @@ use tabmux_core::{Code, Fault};
 
 use super::Condition;
 use crate::arguments::wrong;
-use crate::tools::assert;
+use crate::tools::{assert, share_session};
 use crate::{Arguments, Group, Tool, named, visible};
 
 /// Bounds of one call. The arguments themselves are bounded by the door.
@@ -100,6 +100,10 @@ fn step(mut args: Arguments) -> Result<Step, Fault> {
         None => return Err(Fault::new(Code::BadArgument, "It has no action.", "Give action: the name of a tool, beside its arguments.")),
     };
     let tool = if action == assert::TOOL.name { &assert::TOOL } else { named(&action)? };
+    if tool.name == share_session::TOOL.name {
+        let message = "share_session cannot be a step of a sequence: its capability is shown to nobody but its caller.";
+        return Err(Fault::new(Code::BadArgument, message, "Call it by itself."));
+    }
     if tool.group == Group::Many {
         let message = format!("{} cannot be a step of a sequence.", tool.name);
         return Err(Fault::new(Code::BadArgument, message, "Put its steps into this sequence."));

@@ -40,6 +40,7 @@ impl PageTool for Go {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let args: Navigate = of_page(&args)?;
         let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
+        url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let to = one_of(&args, url.as_deref())?;
         let (tab, page) = cx.page().await?;
         let went = page.navigate(to).await;

@@ -34,6 +34,7 @@ impl PageTool for Open {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let args: NewPage = of_page(&args)?;
         let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
+        url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let (tab, page) = cx.open().await?;
         if let Some(url) = &url {
             let went = page.navigate(Navigation::To(url)).await;

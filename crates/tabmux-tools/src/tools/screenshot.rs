@@ -85,6 +85,10 @@ impl PageTool for Take {
         let text = format!("Saved {}: {what}, {}.{cut}", target.shown(), sized(bytes));
         Ok(Reply::text(text).about(tab, &page).with("file", target.shown()).with("bytes", bytes))
     }
+
+    fn only_looks(&self, args: &Arguments) -> Option<bool> {
+        Some(args.get("file").is_none_or(serde_json::Value::is_null))
+    }
 }
 
 /// A file's name says its format; a reply is a JPEG, which is smaller, unless it was asked for.

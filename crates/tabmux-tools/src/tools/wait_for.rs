@@ -62,6 +62,11 @@ impl PageTool for Wait {
     fn watches(&self, args: &Arguments) -> Option<String> {
         args.get("in").and_then(Value::as_str).map(str::to_owned)
     }
+
+    /// A script can do anything.
+    fn only_looks(&self, args: &Arguments) -> Option<bool> {
+        Some(args.get("function").is_none_or(Value::is_null))
+    }
 }
 
 fn awaited(args: WaitFor) -> Result<Awaited, Fault> {

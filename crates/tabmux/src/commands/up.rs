@@ -271,7 +271,9 @@ fn note_browser(config: &Config) {
         Ok(None) => "the built-in fake one, for tests.".to_owned(),
         Ok(Some(Found::Installed { path })) => format!("{}.", path.display()),
         Ok(Some(Found::Running { endpoint, asks_its_user: false })) => format!("{endpoint}, attached to."),
-        Ok(Some(Found::Running { endpoint, asks_its_user: true })) => format!("{endpoint}, attached to. Click Allow when it asks."),
+        Ok(Some(Found::Running { endpoint, asks_its_user: true })) => {
+            format!("{endpoint}, attached to. Click Allow when it asks: now, and again should the daemon crash.")
+        }
         Err(fault) => format!("none. {} {}", fault.message, fault.hint),
     };
     output::note(&format!("Browser: {browser}"));

@@ -17,7 +17,7 @@ fn a_foreign_session_answers_exactly_like_a_missing_one() {
             let foreign = [
                 code_and_text(world.resolve(by(caller), Some(text))),
                 code_and_text(world.admit(by(caller), Some(text))),
-                code_and_text(world.registry.admit_beside(by(caller), Some(text), None, world.now)),
+                code_and_text(world.registry.admit_beside(by(caller), Some(text), None, ACTS, world.now)),
                 code_and_text(world.close(by(caller), Some(text))),
                 code_and_text(world.registry.rename(by(caller), text, "mine", world.now)),
                 code_and_text(world.set_current(by(caller), text)),

@@ -23,6 +23,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         next_tab: 1,
         settings: String::new(),
         windows: crate::WindowScope::default(),
+        former: Vec::new(),
     }
 }
 
@@ -67,7 +68,7 @@ fn the_number_of_a_tab_that_is_gone_is_not_given_again_after_a_restart() {
     let tabs = [0; 3].map(|_| former.add_tab(id));
     former.registry.remove_tab(id, tabs[2]);
     let mut world = World::new();
-    world.registry.restore(former.registry.records().cloned().collect(), vec![], former.registry.next_tab(), world.now);
+    world.registry.restore(former.registry.records().cloned().collect(), vec![], vec![], former.registry.next_tab(), world.now);
     world.registry.check_invariants();
     let tab = world.add_tab(id);
     assert_eq!((world.tab(id, tab).number, world.registry.next_tab()), (TabNumber(4), TabNumber(5)));
@@ -120,7 +121,13 @@ fn sessions_of_peers_that_can_be_lost_wait_as_orphans_for_the_grace_time() {
 fn the_clocks_of_restored_sessions_begin_at_the_restart() {
     let mut world = World::with(rules());
     world.pass(10 * IDLE);
-    world.registry.restore(vec![record(1, token("t"), Phase::Open), record(2, secret("s"), Phase::Open)], vec![], TabNumber(1), world.now);
+    world.registry.restore(
+        vec![record(1, token("t"), Phase::Open), record(2, secret("s"), Phase::Open)],
+        vec![],
+        vec![],
+        TabNumber(1),
+        world.now,
+    );
     assert_eq!(world.tick_after(GRACE - 1), []);
     assert_eq!(world.tick_after(1), [close(SessionId(2), Ended::Lost)]);
     assert_eq!(world.tick_after(IDLE - GRACE), [close(SessionId(1), Ended::Idle)]);

@@ -1,8 +1,8 @@
 //! The reference's calls, tabs and viewers.
 
-use tabmux_core::{Code, Identity, Phase};
+use tabmux_core::{Code, Identity, Phase, Touch};
 
-use super::{Answer, Call, DONE, Model, Place};
+use super::{Answer, Call, DONE, Found, Model, Place};
 use crate::op::{Lane, Named, Target, Who};
 
 impl Model {
@@ -17,17 +17,23 @@ impl Model {
         self.effects.insert(format!("end {call} {code}"));
     }
 
-    pub(super) fn admit(&mut self, who: Who, target: Target, named: Option<Named>, lane: Lane) -> Answer {
+    pub(super) fn admit(&mut self, who: Who, target: Target, named: Option<Named>, (lane, touch): (Lane, Touch)) -> Answer {
         let identity = self.acting(who.client)?;
-        let (id, tab) = match named {
-            Some(Named::Global(number)) => self.numbered(&identity, target, number).ok_or(Code::PolicyDenied)?,
+        let ((id, grant), tab) = match named {
+            Some(Named::Global(number)) => {
+                let (found, tab) = self.numbered(&identity, target, number).ok_or(Code::PolicyDenied)?;
+                (self.settled(&identity, found), tab)
+            }
             Some(Named::Local(tab)) => {
-                let id = self.find(&identity, who.agent, target)?;
-                self.tab(id, tab)?;
-                (id, tab)
+                let found = self.find(&identity, who.agent, target)?;
+                self.tab(found.0, tab)?;
+                (found, tab)
             }
             None => (self.find(&identity, who.agent, target)?, 0),
         };
+        if grant.is_some_and(|grant| !self.grants[&grant].allows(touch)) {
+            return Err(Code::PolicyDenied);
+        }
         let picked = target.text().is_none() && !matches!(named, Some(Named::Global(_)));
         let waiting = self.calls_in(id, Place::Waiting).len();
         let ahead = waiting + self.calls_in(id, Place::Running).len();
@@ -46,14 +52,18 @@ impl Model {
         let epoch = session.epoch;
         let call = self.next_call;
         self.next_call += 1;
-        self.calls.insert(call, Call { session: id, client: who.client, epoch, place });
+        let by = grant.map(|grant| (grant, self.grants[&grant].parent));
+        self.calls.insert(call, Call { session: id, client: who.client, epoch, place, by });
+        if let Some(grant) = grant.filter(|grant| self.grants[grant].once) {
+            self.grants.remove(&grant);
+        }
         Ok(vec![call, id.into(), epoch, ahead as u64, u64::from(picked), tab.into()])
     }
 
     pub(super) fn begin(&mut self, id: u32) -> Answer {
         let (waiting, running) = (self.calls_in(id, Place::Waiting), self.calls_in(id, Place::Running));
         let ([front, ..], []) = (waiting.as_slice(), running.as_slice()) else { return DONE };
-        if self.calls[front].epoch != self.sessions[&id].epoch {
+        if self.calls[front].by.is_none() && self.calls[front].epoch != self.sessions[&id].epoch {
             self.calls.remove(front);
             return Err(Code::StaleEpoch);
         }
@@ -68,16 +78,16 @@ impl Model {
     }
 
     /// The session and tab of that number, if the caller may mean it.
-    fn numbered(&self, identity: &Identity, target: Target, number: u64) -> Option<(u32, u32)> {
+    fn numbered(&self, identity: &Identity, target: Target, number: u64) -> Option<(Found, u32)> {
         let (id, tab) = self.ids(|_| true).into_iter().find_map(|id| {
             let tab = self.sessions[&id].tabs.iter().find(|(_, of)| **of == number)?;
             Some((id, *tab.0))
         })?;
-        let own = match target {
-            Target::Current => self.listed(identity).contains(&id),
-            _ => self.look_up(identity, None, target) == Ok(id),
+        let found = match target {
+            Target::Current => self.own(identity).contains(&id).then_some((id, None)),
+            _ => self.look_up(identity, None, target).ok().filter(|(found, _)| *found == id),
         };
-        own.then_some((id, tab))
+        found.map(|found| (found, tab))
     }
 
     fn tab(&self, id: u32, tab: u32) -> Result<(), Code> {

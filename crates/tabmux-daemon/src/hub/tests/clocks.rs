@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tabmux_core::Code;
 use tokio::time::{advance, pause, resume};
 
 use crate::testing::{House, eventually};
@@ -172,4 +173,30 @@ async fn draining_takes_at_most_five_seconds_whatever_hangs() {
     house.hub.drain().await;
     assert_eq!(began.elapsed().as_secs(), 5);
     assert_eq!(hangs.await.unwrap().unwrap_err().code, tabmux_core::Code::SessionClosed);
+}
+
+/// C1: a laptop that slept for a night expires nobody: not the idle, not the orphan, not who holds a grant, and not the empty daemon.
+#[tokio::test]
+async fn a_suspended_laptop_expires_nobody() {
+    let house = House::new();
+    house.keep_time();
+    let (lost, idle) = (house.agent("lost"), house.agent("idle"));
+    for agent in [&lost, &idle] {
+        agent.ok("start_browser", json!({"sessionId": "s", "navigationUrl": "http://a.test/"})).await;
+    }
+    let grant = idle.ok("share_session", json!({"ttl": "10m"})).await.result["capability"].as_str().unwrap().to_owned();
+    lost.lost();
+    crate::clock::machine_slept(Duration::from_secs(8 * 3600));
+    house.hub.decide_now(|registry, now| registry.tick(now));
+    assert_eq!((house.sessions(), house.hub.look(|registry| registry.counts().orphaned)), (2, 1));
+    let listed = idle.ok("list_sessions", json!({})).await.structured.unwrap();
+    assert!(listed["sessions"][0]["ageS"].as_u64().unwrap() >= 8 * 3600, "people read the wall's clock: {listed}");
+    house.agent("other").ok("read_text", json!({"sessionId": grant})).await;
+    assert_eq!(house.agent("lost").eval("s", "location.href").await.unwrap(), "\"http://a.test/\"", "back in time");
+    assert_eq!(idle.eval("s", "1").await.unwrap(), "1");
+    pause();
+    tokio::time::sleep(Duration::from_secs(601)).await;
+    resume();
+    assert_eq!(idle.code("read_text", json!({"sessionId": grant})).await, Code::SessionNotFound, "time that is lived through counts");
+    assert!(!house.hub.stopping.is_cancelled());
 }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{World, closed, locked};
 use crate::session::pages::CallPages;
+use crate::session::reach::Reach;
 use crate::session::{After, Errand, Job, Turn, Work, changes};
 
 /// How much of a dialog's words is said when it ends a call.
@@ -47,15 +48,16 @@ impl World {
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(in crate::session) async fn execute(self: &Arc<Self>, job: Job) {
-        let Job { admitted, errand: Errand { tool, after }, common, args, turn, abort, reply } = job;
+        let Job { admitted, grant, errand: Errand { tool, after, name, .. }, common, args, turn, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
-        let pages = CallPages::new(Arc::clone(self), admitted, turn);
+        let pages = CallPages::new(Arc::clone(self), admitted, Reach::of(grant), turn);
         let run = async {
             if turn == Turn::Queue {
                 self.look_around().await;
+                self.welcome_back(&admitted);
             }
             let mut reply = tool.run(&pages, &common, args).await?;
             if after == After::Changes
@@ -64,6 +66,7 @@ impl World {
                 changes::append(&mut reply, &*page).await?;
             }
             let (tab, url) = pages.worked_on();
+            pages.check_where_it_ended(url.as_deref())?;
             Ok::<_, Fault>((reply, tab, url))
         };
         // On this very task, which saves two wake-ups a call; what is stopped is dropped before the next call begins.
@@ -85,6 +88,9 @@ impl World {
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;
+        }
+        if turn == Turn::Queue {
+            self.was_told(&admitted, name, outcome.as_ref().err().map(|fault| fault.code));
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);

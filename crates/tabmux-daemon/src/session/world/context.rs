@@ -149,12 +149,13 @@ impl World {
         let tabs = self.tabs_on_record();
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
         let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
-        for (tab, record) in tabs {
+        for (tab, record) in &tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
-                Some((_, page)) => self.add_page(tab, page),
-                None => self.tab_lost(tab, "did not survive the restart"),
+                Some((_, page)) => self.add_page(*tab, page),
+                None => self.tab_lost(*tab, "did not survive the restart"),
             }
         }
+        self.was_seen(&tabs);
         self.tell_windows(&*adopted.context);
         Ok((browser, adopted.context))
     }

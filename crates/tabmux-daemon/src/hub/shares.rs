@@ -1,0 +1,170 @@
+//! Grants as callers make, see and end them, and the audit of what is done by them. What a grant allows, the registry decides.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Registry, Revoke, Right, SessionId, Share, Shared};
+use tabmux_tools::GrantView;
+
+use super::{CallerOf, Hub};
+use crate::clock;
+
+/// What is known of a capability.
+pub(crate) fn digest(capability: &str) -> GrantKey {
+    GrantKey(Sha256::digest(capability.as_bytes()).into())
+}
+
+impl Hub {
+    /// Makes a capability. It is given out once it is on disk: one that a crash forgets would be a promise broken.
+    pub(super) async fn share(
+        self: &Arc<Self>,
+        caller: &CallerOf,
+        session: Option<&str>,
+        mut share: Share,
+    ) -> Result<(String, GrantView), Fault> {
+        share.created_unix_ms = clock::unix_ms();
+        let mut capability = crate::tokens::random_token()?;
+        let mut mint_failed = None;
+        let (shared, safe) = self.decide(|registry, now| {
+            let mut first = true;
+            let mint = || {
+                if !std::mem::take(&mut first) {
+                    // Its id is another's already. Without random numbers the one there is stays, and is not given out.
+                    match crate::tokens::random_token() {
+                        Ok(another) => capability = another,
+                        Err(fault) => mint_failed = Some(fault),
+                    }
+                }
+                digest(&capability)
+            };
+            let shared = registry.share(caller.as_caller(), session, share, mint, now)?;
+            let view = view(registry, &shared);
+            Ok::<_, Fault>((shared, view))
+        });
+        let (shared, view) = shared?;
+        if let Some(fault) = mint_failed {
+            return Err(fault);
+        }
+        safe.written().await?;
+        self.audit_shared("made", caller, &shared);
+        // Its clock may be the next to run out.
+        self.untidy.notify_one();
+        Ok((capability, view))
+    }
+
+    pub(super) fn shares(self: &Arc<Self>, caller: &CallerOf, session: Option<&str>) -> Result<Vec<GrantView>, Fault> {
+        self.decide_now(|registry, now| {
+            let shares = registry.shares(caller.as_caller(), session, now)?;
+            Ok(shares.iter().map(|shared| view(registry, shared)).collect())
+        })
+    }
+
+    /// Ends grants. Said to be done once it is on disk: one that a crash brings back would not be revoked.
+    pub(super) async fn revoke(self: &Arc<Self>, caller: &CallerOf, session: Option<&str>, which: &str) -> Result<Vec<GrantView>, Fault> {
+        let which = if which == "all" { Revoke::All } else { Revoke::One(which) };
+        let (revoked, safe) = self.decide(|registry, now| {
+            let revoked = registry.revoke(caller.as_caller(), session, which, now)?;
+            let views = revoked.iter().map(|shared| view(registry, shared)).collect::<Vec<_>>();
+            Ok::<_, Fault>((revoked, views))
+        });
+        let (revoked, views) = revoked?;
+        for shared in &revoked {
+            self.audit_shared("revoked", caller, shared);
+        }
+        safe.written().await?;
+        Ok(views)
+    }
+
+    fn audit_shared(&self, event: &str, caller: &CallerOf, shared: &Shared) {
+        let grant = &shared.grant;
+        let members = json!({
+            "grant": grant.id().to_string(),
+            "session": grant.session.to_string(),
+            "caller": self.who(caller),
+            "mode": grant.right.name(),
+            "tools": grant.tools,
+            "domains": grant.domains,
+            "left_ms": shared.left_ms,
+            "uses": if grant.uses == tabmux_core::Uses::Once { "once" } else { "many" },
+            "from": grant.parent.map(|parent| parent.id().to_string()),
+        });
+        if let Value::Object(members) = members {
+            self.audit.note(event, members);
+        }
+    }
+
+    fn who(&self, caller: &CallerOf) -> String {
+        self.look(|registry| registry.identity(caller.client).map(short)).unwrap_or_default()
+    }
+
+    /// The grant a call is made by, whether it will be allowed or not, to be noted when the call has ended. One that is not known
+    /// is none: whoever makes capabilities up must not fill the log.
+    pub(super) fn begin_use(self: &Arc<Self>, caller: &CallerOf, session: Option<&str>, tool: &str) -> Option<Use> {
+        let shown = session.filter(|text| text.starts_with(CAPABILITY)).map(digest);
+        let grant = self.look(|registry| {
+            let own = match registry.identity(caller.client) {
+                Some(Identity::Grant(key)) => Some(*key),
+                _ => None,
+            };
+            registry.known_grant(shown.or(own)?)
+        })?;
+        let right = if grant.taken_by.is_some() { return None } else { grant.right };
+        let members = Map::from_iter([
+            ("grant".to_owned(), grant.id().to_string().into()),
+            ("session".to_owned(), grant.session.to_string().into()),
+            ("caller".to_owned(), self.who(caller).into()),
+            ("tool".to_owned(), tool.into()),
+        ]);
+        Some(Use { hub: Arc::clone(self), members, right, session: grant.session, outcome: Code::Cancelled.name() })
+    }
+}
+
+/// One use of a grant; noted when it ends, however that comes about.
+pub(super) struct Use {
+    hub: Arc<Hub>,
+    members: Map<String, Value>,
+    right: Right,
+    session: SessionId,
+    outcome: &'static str,
+}
+
+impl Use {
+    pub(super) fn ends(mut self, outcome: Option<Code>) {
+        self.outcome = outcome.map_or("ok", Code::name);
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        let mut members = std::mem::take(&mut self.members);
+        members.insert("outcome".into(), self.outcome.into());
+        if self.right == Right::HandOver {
+            let epoch = self.hub.look(|registry| registry.session(self.session).map(|session| session.epoch.0));
+            members.insert("epoch".into(), epoch.into());
+        }
+        self.hub.audit.note(if self.right == Right::HandOver { "handed_over" } else { "used" }, members);
+    }
+}
+
+/// As much of an identity as tells it from others.
+fn short(identity: &Identity) -> String {
+    match identity {
+        Identity::Grant(key) => format!("grant:{}", key.id()),
+        other => other.to_string(),
+    }
+}
+
+fn view(registry: &Registry, shared: &Shared) -> GrantView {
+    let grant = &shared.grant;
+    GrantView {
+        grant: grant.id().to_string(),
+        session_id: registry.session(grant.session).map(tabmux_core::Session::handle).unwrap_or_default(),
+        mode: grant.right.name().to_owned(),
+        tools: grant.tools.as_ref().map(|tools| tools.iter().cloned().collect()),
+        domains: grant.domains.clone(),
+        once: grant.uses == tabmux_core::Uses::Once,
+        left_ms: shared.left_ms,
+        created_at: clock::iso(grant.created_unix_ms),
+    }
+}

@@ -1,0 +1,303 @@
+//! Sessions shared with others, handed over, and what is told of it where.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tabmux_core::{Code, Identity, Link, TabId};
+use tokio::time::{pause, resume};
+
+use crate::testing::{Agent, House, eventually};
+
+/// Shares the caller's session and gives the capability.
+async fn share(agent: &Agent, args: Value) -> String {
+    let said = agent.ok("share_session", args).await;
+    let capability = said.result["capability"].as_str().unwrap().to_owned();
+    assert!(said.text.contains(&capability), "it is said once, here: {}", said.text);
+    capability
+}
+
+async fn two() -> (House, Agent, Agent) {
+    let house = House::new();
+    let (owner, other) = (house.agent("owner"), house.agent("other"));
+    owner.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
+    (house, owner, other)
+}
+
+fn audit(house: &House) -> Vec<Value> {
+    let text = std::fs::read_to_string(house.dir.path().join("state/audit.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// S1.42
+#[tokio::test]
+async fn who_may_read_sees_the_page_and_changes_nothing() {
+    let (house, owner, other) = two().await;
+    owner.ok("new_page", json!({"url": "http://b.test/"})).await;
+    let capability = share(&owner, json!({})).await;
+    let at = |tab: Option<&str>| json!({"sessionId": capability, "tabId": tab});
+    let said = other.ok("snapshot", at(Some("t1"))).await;
+    assert_eq!((&said.result["sessionId"], &said.result["url"]), (&json!("web"), &json!("http://a.test/")));
+    let current = house.hub.look(|registry| registry.records().next().and_then(|session| session.current_tab));
+    assert_eq!(current, Some(TabId(2)), "the driver's current tab stays");
+    other.ok("list_pages", at(None)).await;
+    other.ok("wait_for", json!({"sessionId": capability, "url": "b.test"})).await;
+    for (tool, args) in [
+        ("navigate", json!({"url": "http://c.test/"})),
+        ("evaluate", json!({"script": "count()"})),
+        ("new_page", json!({})),
+        ("select_page", json!({"pageIdx": 0})),
+        ("close_page", json!({"pageIdx": 0})),
+        ("handle_dialog", json!({"accept": true})),
+        ("wait_for", json!({"function": "count()"})),
+        ("screenshot", json!({"file": "/tmp/x.png"})),
+        ("cookies", json!({})),
+        ("close_session", json!({})),
+        ("share_session", json!({"mode": "act"})),
+    ] {
+        let mut args = args;
+        args["sessionId"] = json!(capability);
+        assert_eq!(other.code(tool, args).await, Code::PolicyDenied, "{tool}");
+    }
+    assert_eq!(owner.eval("web", "count()").await.unwrap(), "1", "nothing ran");
+}
+
+#[tokio::test]
+async fn news_wait_for_who_drives() {
+    let (house, owner, other) = two().await;
+    let reading = share(&owner, json!({})).await;
+    drop(house.session().page(TabId(1)).unwrap().evaluate("crash()").await);
+    eventually("the news is in", || house.session().waiting().1 == 1).await;
+    assert!(!other.ok("list_pages", json!({"sessionId": reading})).await.text.contains("crashed"));
+    assert!(owner.ok("list_pages", json!({})).await.text.contains("Tab t1 crashed"));
+}
+
+/// A grant is for what is on the pages; a copy of the session would be all of it, for good.
+#[tokio::test]
+async fn no_grant_is_enough_to_copy_the_sessions_logins() {
+    let (house, owner, other) = two().await;
+    for mode in ["read", "act"] {
+        let capability = share(&owner, json!({"mode": mode})).await;
+        let fault = other.fault("start_browser", json!({"from": capability})).await;
+        assert!(fault.code == Code::PolicyDenied && !fault.to_string().contains(&capability), "{fault}");
+    }
+    assert_eq!(house.sessions(), 1);
+}
+
+/// A sub-agent or another client needs nothing but the one string, on whatever it calls.
+#[tokio::test]
+async fn who_may_act_works_with_the_capability_alone() {
+    let (house, owner, _) = two().await;
+    let capability = share(&owner, json!({"mode": "act"})).await;
+    let stranger = house.agent_as(Identity::Nobody, Link::None);
+    assert_eq!(stranger.eval(&capability, "location.href").await.unwrap(), "\"http://a.test/\"");
+    let actions = json!([{"action": "navigate", "url": "http://b.test/"}, {"action": "evaluate", "script": "location.href", "save": "at"}]);
+    let said = stranger.ok("execute_sequence", json!({"sessionId": capability, "actions": actions})).await;
+    assert!(said.text.contains("http://b.test/") && !said.text.contains(&capability), "{}", said.text);
+    let code = stranger.code("execute_sequence", json!({"sessionId": capability, "actions": [{"action": "share_session"}]})).await;
+    assert_eq!(code, Code::BadArgument, "its answer would be hidden");
+    let holder = house.hub.look(|registry| registry.holder(&capability, house.hub.clock.now())).unwrap();
+    let holder = house.agent_as(holder, Link::Connection);
+    let said = holder.ok("evaluate", json!({"script": "location.href"})).await;
+    assert!(said.text.starts_with("\"http://b.test/\""), "{}", said.text);
+    assert_eq!(holder.ok("list_sessions", json!({})).await.structured.unwrap()["currentSession"], "web");
+    assert_eq!(holder.code("start_browser", json!({})).await, Code::PolicyDenied);
+    holder.goodbye();
+    assert_eq!(house.sessions(), 1, "it was not its to close");
+}
+
+#[tokio::test]
+async fn a_grant_for_some_sites_ends_at_their_borders() {
+    let (house, owner, other) = two().await;
+    owner.ok("navigate", json!({"url": "http://b.test/"})).await;
+    owner.ok("new_page", json!({"url": "http://bank.test/?title=Balance"})).await;
+    owner.ok("select_page", json!({"tabId": "t1"})).await;
+    let capability = share(&owner, json!({"mode": "act", "domains": ["b.test"]})).await;
+    let with = |mut args: Value| {
+        args["sessionId"] = json!(capability);
+        args
+    };
+    assert!(other.ok("evaluate", with(json!({"script": "location.href"}))).await.text.starts_with("\"http://b.test/\""));
+    let pages = other.ok("list_pages", with(json!({}))).await;
+    assert!(!pages.text.contains("bank") && !pages.text.contains("Balance"), "{}", pages.text);
+    for (tool, args) in [
+        ("navigate", json!({"url": "http://bank.test/"})),
+        ("navigate", json!({"url": "data:text/html,x"})),
+        ("new_page", json!({"url": "http://b.test.evil.test/"})),
+        ("read_text", json!({"tabId": "t2"})),
+        ("select_page", json!({"tabId": "t2"})),
+        ("close_page", json!({"tabId": "t2"})),
+        ("cookies", json!({})),
+        ("downloads", json!({})),
+        ("emulate", json!({"locale": "de"})),
+        ("navigate", json!({"back": true})),
+        // That last one went: where it is now is out of reach.
+        ("snapshot", json!({})),
+    ] {
+        let fault = other.fault(tool, with(args)).await;
+        assert_eq!(fault.code, Code::PolicyDenied, "{tool}: {fault}");
+        assert!(!fault.to_string().contains("Balance"), "{fault}");
+    }
+    other.ok("new_page", with(json!({"url": "http://sub.b.test/"}))).await;
+    assert_eq!(house.hub.look(|registry| registry.records().next().map(|session| session.tabs.len())), Some(3));
+}
+
+#[tokio::test]
+async fn a_grant_runs_out_and_takes_what_it_runs_along() {
+    let (house, owner, other) = two().await;
+    house.keep_time();
+    let capability = share(&owner, json!({"mode": "act", "ttl": "90s"})).await;
+    let once = share(&owner, json!({"mode": "act", "once": true})).await;
+    assert_eq!(other.eval(&once, "1").await.unwrap(), "1");
+    assert_eq!(other.eval(&once, "1").await.unwrap_err().code, Code::SessionNotFound);
+    let hanging = other.begin("evaluate", json!({"sessionId": capability, "script": "hang()", "timeout": 600_000})).await;
+    pause();
+    tokio::time::sleep(Duration::from_secs(91)).await;
+    resume();
+    assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::SessionNotFound, "long before its own deadline");
+    assert_eq!(other.eval(&capability, "1").await.unwrap_err().code, Code::SessionNotFound);
+    assert_eq!(owner.eval("web", "1").await.unwrap(), "1", "the session goes on");
+}
+
+#[tokio::test]
+async fn a_revoked_grant_stays_revoked_and_a_live_one_lives_after_a_crash() {
+    let (house, owner, other) = two().await;
+    let [revoked, kept, timed] = [
+        share(&owner, json!({"mode": "act"})).await,
+        share(&owner, json!({"mode": "act"})).await,
+        share(&owner, json!({"ttl": "1h"})).await,
+    ];
+    let narrower = share(&other, json!({"sessionId": kept, "tools": ["read_text"]})).await;
+    let listed = owner.ok("share_session", json!({"list": true})).await;
+    assert_eq!(listed.structured.unwrap()["grants"].as_array().unwrap().len(), 4);
+    let fault = other.fault("share_session", json!({"revoke": revoked})).await;
+    assert!(fault.code == Code::BadArgument && !fault.to_string().contains(&revoked), "{fault}");
+    let id = owner.ok("share_session", json!({"revoke": revoked})).await.structured.unwrap()["revoked"][0]["grant"].clone();
+    assert!(id.as_str().unwrap().starts_with("g_"), "{id}");
+    // Nothing more is awaited: what was answered is on disk.
+    let next = house.crashed_and_started_again();
+    let other = next.agent("other");
+    assert_eq!(other.eval(&revoked, "1").await.unwrap_err().code, Code::SessionNotFound);
+    assert_eq!(other.eval(&kept, "1").await.unwrap(), "1");
+    other.ok("read_text", json!({"sessionId": narrower})).await;
+    other.ok("read_text", json!({"sessionId": timed})).await;
+    assert_eq!(other.code("snapshot", json!({"sessionId": narrower})).await, Code::PolicyDenied);
+    let left = next.agent("owner").ok("share_session", json!({"list": true})).await.structured.unwrap();
+    let left = left["grants"].as_array().unwrap().iter().find_map(|grant| grant["left_ms"].as_u64()).unwrap();
+    assert!((3_500_000..3_600_000).contains(&left), "{left}");
+    next.hub.store.fell_behind();
+    next.hub.compact_when_long();
+    let last = next.killed_and_started_again().await;
+    assert_eq!(last.agent("other").eval(&kept, "1").await.unwrap(), "1", "also out of a snapshot");
+}
+
+/// S1.42, C-epoch: the first use takes over; what the former driver still had queued, and what it asks later, is stale.
+#[tokio::test]
+async fn a_session_that_is_handed_over_is_its_new_drivers_and_stale_to_the_former() {
+    let (house, owner, other) = two().await;
+    owner.eval("web", "document.cookie = \"k=v\"").await.unwrap();
+    let capability = share(&owner, json!({"mode": "hand_over"})).await;
+    let running = owner.begin("evaluate", json!({"script": "sleep(50)"})).await;
+    let waiting = owner.begin("evaluate", json!({"script": "count()"})).await;
+    eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
+    assert!(other.eval(&capability, "document.cookie").await.unwrap().starts_with("\"k=v\""), "pages and logins as they were");
+    assert!(running.await.unwrap().is_ok(), "what ran may finish");
+    assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::StaleEpoch);
+    for args in [json!({}), json!({"sessionId": "web"}), json!({"sessionId": "web"})] {
+        let fault = owner.fault("read_text", args).await;
+        assert_eq!(fault.code, Code::StaleEpoch);
+        assert!(fault.message.contains("handed over"), "{fault}");
+    }
+    assert_eq!(owner.code("navigate", json!({"url": "http://c.test/"})).await, Code::StaleEpoch, "it does not begin anew unawares");
+    assert_eq!(owner.code("close_session", json!({"sessionId": "web"})).await, Code::StaleEpoch);
+    assert_eq!(other.eval("web", "count()").await.unwrap(), "1", "the stale call was not run");
+    assert_eq!(other.ok("list_sessions", json!({})).await.structured.unwrap()["currentSession"], "web");
+    let next = house.killed_and_started_again().await;
+    let (owner, other) = (next.agent("owner"), next.agent("other"));
+    assert_eq!(owner.code("read_text", json!({"sessionId": "web"})).await, Code::StaleEpoch, "the next daemon knows it too");
+    assert_eq!(other.eval(&capability, "1").await.unwrap(), "1");
+    owner.ok("start_browser", json!({"sessionId": "web"})).await;
+    assert_eq!(owner.eval("web", "location.href").await.unwrap(), "\"about:blank\"", "its own again");
+}
+
+/// The capability is in the answer that gives it, and nowhere else.
+#[tokio::test]
+async fn a_capability_is_told_once_and_written_nowhere() {
+    let (house, owner, other) = two().await;
+    let capability = share(&owner, json!({"mode": "act", "domains": ["a.test"]})).await;
+    let script = format!("document.body.append(\"{capability}\")");
+    let mut answers = Vec::new();
+    for (agent, tool, args) in [
+        (&owner, "share_session", json!({"list": true})),
+        (&other, "evaluate", json!({"sessionId": capability, "script": script})),
+        (&other, "read_text", json!({"sessionId": capability})),
+        (&other, "navigate", json!({"sessionId": capability, "url": format!("http://a.test/?title={capability}")})),
+        (&other, "list_pages", json!({"sessionId": capability})),
+        (&other, "evaluate", json!({"sessionId": capability, "script": format!("throw(\"{capability}\")")})),
+        (&other, "evaluate", json!({"sessionId": capability, "tabId": capability, "script": "1"})),
+        (&other, "no_such_tool", json!({"sessionId": capability})),
+        (&other, "navigate", json!({"sessionId": capability, "url": format!("http://b.test/{capability}")})),
+        (&other, "share_session", json!({"sessionId": capability, "ttl": capability})),
+        (&other, "share_session", json!({"revoke": capability})),
+        (&owner, "share_session", json!({"revoke": capability})),
+        (&other, "read_text", json!({"sessionId": capability})),
+        (&other, "set_current_session", json!({"sessionId": capability})),
+        (&other, "execute_sequence", json!({"actions": [{"action": "read_text", "sessionId": capability}]})),
+        (&owner, "start_browser", json!({"sessionId": capability})),
+    ] {
+        answers.push(format!("{:?}", agent.answer(tool, args).await));
+    }
+    assert!(answers.iter().all(|answer| !answer.contains(&capability)), "{answers:#?}");
+    house.on_disk().await;
+    let kept = std::fs::read_dir(house.dir.path().join("state")).unwrap();
+    let kept: Vec<_> = kept.filter_map(|entry| std::fs::read(entry.unwrap().path()).ok()).collect();
+    assert!(kept.len() >= 2 && kept.iter().all(|file| !String::from_utf8_lossy(file).contains(&capability)));
+}
+
+#[tokio::test]
+async fn every_use_of_a_grant_is_in_the_audit_log() {
+    let (house, owner, other) = two().await;
+    let capability = share(&owner, json!({"tools": ["read_text"], "ttl": "1h"})).await;
+    other.ok("read_text", json!({"sessionId": capability})).await;
+    other.code("snapshot", json!({"sessionId": capability})).await;
+    other.code("read_text", json!({"sessionId": format!("tmx_{}", "0".repeat(64))})).await;
+    owner.ok("share_session", json!({"revoke": "all"})).await;
+    other.code("read_text", json!({"sessionId": capability})).await;
+    let whole = share(&owner, json!({"mode": "hand_over"})).await;
+    other.ok("read_text", json!({"sessionId": whole})).await;
+    other.ok("read_text", json!({"sessionId": whole})).await;
+    let lines = audit(&house);
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| ["event", "tool", "outcome", "caller"].map(|member| line[member].as_str().unwrap_or("-")).join(" "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "made - - secret:owner",
+            "used read_text ok secret:other",
+            "used snapshot policy_denied secret:other",
+            "revoked - - secret:owner",
+            "made - - secret:owner",
+            "handed_over read_text ok secret:other",
+        ]
+    );
+    let id = house.hub.look(|registry| registry.records().next().map(|session| session.id.to_string()));
+    for line in &lines {
+        assert_eq!(line["session"].as_str(), id.as_deref());
+        assert!(line["grant"].as_str().unwrap().starts_with("g_") && line["time"].as_str().unwrap().ends_with('Z'), "{line}");
+    }
+    let hanging = owner.code("read_text", json!({})).await;
+    assert_eq!((hanging, audit(&house).len()), (Code::StaleEpoch, 6), "what needs no grant is not in it");
+}
+
+/// A use that was given up is one all the same.
+#[tokio::test]
+async fn a_call_that_is_given_up_is_in_the_audit_log_too() {
+    let (house, owner, other) = two().await;
+    let capability = share(&owner, json!({"mode": "act"})).await;
+    let call = other.begin("evaluate", json!({"sessionId": capability, "script": "hang()"})).await;
+    eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
+    call.abort();
+    eventually("it is noted", || audit(&house).len() == 2).await;
+    assert_eq!(audit(&house)[1]["outcome"], "cancelled");
+}
