@@ -12,7 +12,7 @@ pub use caller::{Caller, Identity, Leave, Link, OnLost};
 pub use fault::{Code, Fault};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
 pub use registry::{
-    Admitted, Counts, Effect, Ended, Listed, Minted, Open, Opened, Persist, Registry, Rules, TabRef, check_name, foreign_tab,
+    Admitted, Counts, Effect, Ended, House, Listed, Minted, Open, Opened, Persist, Registry, Rules, TabRef, check_name, foreign_tab,
 };
 pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
 pub use window::{Ground, Placement, Scoping, Spot, WindowId, WindowScope};

@@ -22,7 +22,7 @@ use crate::{CallId, ClientId, Fault, Identity, Kind, Link, Millis, OnLost, Scopi
 
 pub use calls::Admitted;
 pub use sessions::{Listed, Open, Opened, check_name};
-pub use tabs::{TabRef, foreign_tab};
+pub use tabs::{House, TabRef, foreign_tab};
 
 /// The rules that are settings.
 #[derive(Clone, Copy, Debug)]

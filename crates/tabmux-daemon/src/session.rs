@@ -6,7 +6,9 @@ mod changes;
 mod copying;
 mod downloads;
 mod lasting;
+mod moving;
 mod pages;
+mod saving;
 mod windows;
 mod world;
 
@@ -24,6 +26,7 @@ use crate::sources::Whence;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
+pub(crate) use saving::sweep_saved;
 use world::World;
 
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.

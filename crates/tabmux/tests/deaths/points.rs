@@ -15,6 +15,8 @@ use crate::support::{Chance, Lab, Mcp, Reply, SOON, amount, is_soak, until, wait
 enum Deed {
     Open,
     Tab,
+    Copy,
+    Move,
     Close,
 }
 
