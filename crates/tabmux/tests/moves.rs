@@ -84,10 +84,15 @@ fn what_was_lost_with_a_killed_browser_comes_back() {
     let (lab, site) = (Lab::real(), site());
     let client = lab.ready_client();
     log_in(&client, &site);
-    let saved = || std::fs::read_dir(lab.state_dir().join("saved")).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+    let saved =
+        || std::fs::read_dir(lab.state_dir().join("saved")).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     until("it is saved", SOON, || {
-        let text: String = saved().iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-        ["hidden", "ann", "deep", "/two"].iter().all(|word| text.contains(word)).then_some(())
+        let text: String = saved()
+            .iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "json"))
+            .filter_map(|path| std::fs::read_to_string(path).ok())
+            .collect();
+        ["hidden", "ann", "deep", "/two", "\"current\":0"].iter().all(|word| text.contains(word)).then_some(())
     });
     let browser = u32::try_from(lab.status()["browsers"][0]["pid"].as_u64().unwrap()).unwrap();
     process::kill(browser);

@@ -103,7 +103,7 @@ impl World {
                 if !world.is_in(&context).await {
                     return;
                 }
-                match tokio::time::timeout(READING, world.save(&*context, &mut written)).await {
+                match tokio::time::timeout(READING, world.save(&context, &mut written)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(fault)) => tracing::debug!(session = %world.id, %fault, "the session was not saved"),
                     Err(_) => tracing::debug!(session = %world.id, "the session was not saved: it took too long to read"),
@@ -112,7 +112,7 @@ impl World {
         });
     }
 
-    async fn save(self: &Arc<Self>, context: &dyn Context, written: &mut String) -> Result<(), Fault> {
+    async fn save(self: &Arc<Self>, context: &Arc<dyn Context>, written: &mut String) -> Result<(), Fault> {
         let (pages, current) = self.seeds().await;
         let pages: Vec<PageSeed> = pages.into_iter().map(Seed::into_page).collect();
         let state = match context.source() {
@@ -128,8 +128,8 @@ impl World {
             return Err(Fault::new(Code::NoSpace, format!("{} bytes are too many to save.", text.len()), "Nothing needs to be done."));
         }
         let _writing = self.saving.lock().await;
-        // Whoever closes it takes the file away, once nobody writes it any more.
-        if self.stop.is_cancelled() {
+        // Whoever closes it takes the file away, once nobody writes it any more; and of one that is lost meanwhile, pages are missing.
+        if self.stop.is_cancelled() || !self.is_in(context).await {
             return Ok(());
         }
         let (directory, name, bytes) = (self.place.directory.clone(), self.place.saved.clone(), text.clone());

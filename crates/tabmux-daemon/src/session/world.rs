@@ -177,6 +177,8 @@ impl World {
 
     /// Called by whoever notices it; the first does it.
     async fn browser_lost(self: &Arc<Self>, browser: &Arc<dyn Browser>, why: &str) {
+        // What is being saved is the last that will be known of it.
+        let _saved = self.saving.lock().await;
         let mut context = self.context.lock().await;
         if locked(&self.browser).take_if(|known| Arc::ptr_eq(known, browser)).is_none() {
             return;
