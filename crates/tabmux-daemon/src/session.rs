@@ -217,7 +217,7 @@ impl SessionHandle {
                 () = self.stop.cancelled() => return,
                 job = self.mailbox.next() => job,
             };
-            if let Some(loss) = self.world.take_loss() {
+            if let Some(loss) = self.world.take_loss().filter(|_| !job.errand.tool.comes_after_a_loss()) {
                 self.world.hub.finish(job.admitted.call);
                 drop(job.reply.send(Err(loss)));
                 continue;

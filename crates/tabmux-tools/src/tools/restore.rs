@@ -31,6 +31,10 @@ impl PageTool for Back {
         cx.move_house(Move::Back).await?;
         Ok(pages_now("Brought back", &cx.list()))
     }
+
+    fn comes_after_a_loss(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
