@@ -117,6 +117,12 @@ impl Fault {
     pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: hint.into() }
     }
+
+    /// The same, with another way out.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
 }
 
 impl fmt::Display for Fault {

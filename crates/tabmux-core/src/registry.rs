@@ -26,7 +26,7 @@ use crate::{
 pub use calls::Admitted;
 pub use grants::{Revoke, Shared};
 pub use sessions::{Listed, Open, Opened, check_name};
-pub use tabs::{TabRef, foreign_tab};
+pub use tabs::{House, TabRef, foreign_tab};
 
 /// The rules that are settings.
 #[derive(Clone, Copy, Debug)]

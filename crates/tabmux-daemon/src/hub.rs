@@ -37,7 +37,7 @@ use crate::store::{Remembered, Safe, Store};
 pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
 pub(crate) use fork::{ForkOf, New};
-pub(crate) use sessions::isolation_of;
+pub(crate) use sessions::{isolation_name, isolation_of};
 pub(crate) use shares::digest;
 
 /// See the module's first lines.

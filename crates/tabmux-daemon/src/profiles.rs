@@ -2,7 +2,7 @@
 //! state) and `profile.json` (what is known of it). Daemon and command line both use them, so nothing is remembered here: what
 //! is on disk counts, and every change is one rename. Reading browsers is deliberately absent.
 
-mod disk;
+pub(crate) mod disk;
 #[cfg(test)]
 mod tests;
 

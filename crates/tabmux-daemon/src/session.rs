@@ -7,8 +7,10 @@ mod changes;
 mod copying;
 mod downloads;
 mod lasting;
+mod moving;
 mod pages;
 mod reach;
+mod saving;
 mod windows;
 mod world;
 
@@ -26,6 +28,7 @@ use crate::sources::Whence;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
+pub(crate) use saving::sweep_saved;
 use world::World;
 
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
@@ -220,7 +223,7 @@ impl SessionHandle {
                 () = self.stop.cancelled() => return,
                 job = self.mailbox.next() => job,
             };
-            if let Some(loss) = self.world.take_loss() {
+            if let Some(loss) = self.world.take_loss().filter(|_| !job.errand.tool.comes_after_a_loss()) {
                 self.world.hub.finish(job.admitted.call);
                 drop(job.reply.send(Err(loss)));
                 continue;

@@ -47,6 +47,8 @@ pub struct Paths {
 pub struct Clocks {
     pub session_idle: Option<Duration>,
     pub orphan_grace: Option<Duration>,
+    /// After how much rest a session is saved.
+    pub session_save: Option<Duration>,
     pub exit_when_empty: Option<Duration>,
     pub call_deadline: Duration,
 }
@@ -134,6 +136,7 @@ impl Default for Clocks {
         Self {
             session_idle: Some(Duration::from_secs(30 * 60)),
             orphan_grace: Some(Duration::from_secs(5 * 60)),
+            session_save: Some(Duration::from_secs(1)),
             exit_when_empty: Some(Duration::from_secs(60)),
             call_deadline: Duration::from_secs(30),
         }

@@ -57,9 +57,10 @@ pub struct Footprint {
 }
 
 /// A page's own part of a copy: where it is, and what it keeps for itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSeed {
     pub url: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_storage: Vec<SessionStorage>,
 }
 

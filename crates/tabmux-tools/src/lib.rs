@@ -28,7 +28,7 @@ pub use address::allowed_url;
 pub use arguments::{Arguments, Common, MAX_TIMEOUT, common};
 pub use costs::{cost, list_cost};
 pub use desk::{Called, Desk, GrantView, OpenSession, SessionList, SessionView};
-pub use pages::{PageRef, PageView, Pages};
+pub use pages::{Move, PageRef, PageView, Pages};
 pub use references::{Found, fill};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};
 pub use table::{TABLE, find, listing, named, schema, shown};

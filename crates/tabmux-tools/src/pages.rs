@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::{Context, Domains, Emulation, Page};
+use tabmux_driver::{Context, Domains, Emulation, Isolation, Page};
 
 #[async_trait]
 pub trait Pages: Send + Sync {
@@ -23,6 +23,8 @@ pub trait Pages: Send + Sync {
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
     fn select(&self, which: &PageRef) -> Result<PageView, Fault>;
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
+    /// Opens the session's pages again elsewhere, with their logins, and leaves where they were.
+    async fn move_house(&self, wanted: Move) -> Result<(), Fault>;
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &Domains;
     /// Whether the call may send a page there, besides that: what was shared may be for some sites only.
@@ -31,6 +33,15 @@ pub trait Pages: Send + Sync {
     }
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);
+}
+
+/// Where a session's pages are to be opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// What it lost with its browser comes back.
+    Back,
+    /// What is not said stays as it is.
+    To { isolation: Option<Isolation>, headless: Option<bool> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use tabmux_core::{Code, Fault};
 use crate::arguments::nearest;
 use crate::tools::{
     click_element, close_all_sessions, close_page, close_session, console, cookies, downloads, drag, emulate, evaluate, execute_sequence,
-    get_visible_elements, handle_dialog, hover, list_pages, list_sessions, navigate, network, new_page, pdf, press_key, read_text,
-    screenshot, scroll, select_option, select_page, set_current_session, set_value, share_session, snapshot, start_browser, storage,
-    tap_element, type_text, upload_file, wait_for,
+    get_visible_elements, handle_dialog, hover, list_pages, list_sessions, migrate, navigate, network, new_page, pdf, press_key, read_text,
+    restore, screenshot, scroll, select_option, select_page, set_current_session, set_value, share_session, snapshot, start_browser,
+    storage, tap_element, type_text, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -51,6 +51,8 @@ pub static TABLE: &[Tool] = &[
     emulate::TOOL,
     downloads::TOOL,
     pdf::TOOL,
+    restore::TOOL,
+    migrate::TOOL,
 ];
 
 pub fn find(name: &str) -> Option<&'static Tool> {

@@ -12,7 +12,7 @@ use tabmux_driver::{Browser, Context, ContextSpec, Domains, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Arguments, Called, Content, Desk, GrantView, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool,
+    Arguments, Called, Content, Desk, GrantView, Move, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool,
     ToolResult, common, named,
 };
 
@@ -198,6 +198,7 @@ struct PagesState {
     made: u32,
     current: Option<TabId>,
     moved: Vec<TabId>,
+    houses: Vec<Move>,
     /// The tab the present call named.
     wanted: Option<String>,
 }
@@ -237,6 +238,11 @@ impl TestPages {
         self.state.lock().unwrap().moved.clone()
     }
 
+    /// Where its pages were to go.
+    pub(crate) fn houses(&self) -> Vec<Move> {
+        self.state.lock().unwrap().houses.clone()
+    }
+
     /// Every tab, and whether it is current.
     pub(crate) fn tabs(&self) -> Vec<(String, bool)> {
         Pages::list(self).into_iter().map(|page| (page.tab_id, page.current)).collect()
@@ -269,6 +275,18 @@ impl Pages for TestPages {
 
     async fn emulate(&self, wanted: Emulation) -> Result<(), Fault> {
         Ok(self.context.emulate(&wanted).await?)
+    }
+
+    async fn move_house(&self, wanted: Move) -> Result<(), Fault> {
+        let mut state = self.state.lock().unwrap();
+        state.houses.push(wanted);
+        let (made, count) = (state.made, state.pages.len());
+        for (number, (tab, _)) in (made + 1..).zip(&mut state.pages) {
+            *tab = TabId(number);
+        }
+        state.made += u32::try_from(count).unwrap();
+        state.current = state.pages.last().map(|(tab, _)| *tab);
+        Ok(())
     }
 
     fn may_read(&self, file: &std::path::Path) -> bool {

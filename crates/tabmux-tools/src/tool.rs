@@ -80,6 +80,10 @@ pub trait PageTool: Send + Sync {
     fn skips_queue(&self) -> bool {
         false
     }
+    /// Whoever calls `restore` knows that the browser was lost, and need not be told first.
+    fn comes_after_a_loss(&self) -> bool {
+        false
+    }
     /// The session a call only watches, from beside its queue: it holds up nobody there, nor in the caller's own.
     fn watches(&self, _args: &Arguments) -> Option<String> {
         None

@@ -233,7 +233,7 @@ pub(crate) enum Short {
         #[command(flatten)]
         at: At,
     },
-    /// Show the page as an agent reads it (not in this version yet)
+    /// Show the page as an agent reads it
     Snapshot {
         #[command(flatten)]
         at: At,
@@ -281,6 +281,25 @@ pub(crate) enum Short {
         /// Only the first element that matches
         #[arg(long, value_name = "SELECTOR")]
         selector: Option<String>,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Bring back the pages and logins that a session lost with its browser
+    Restore {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Move a session, with its pages and logins, into another browser or another kind of isolation
+    Migrate {
+        /// context or browser
+        #[arg(long, value_name = "UNIT")]
+        isolation: Option<String>,
+        /// Into a browser with a window
+        #[arg(long)]
+        headed: bool,
+        /// Into one without
+        #[arg(long, conflicts_with = "headed")]
+        headless: bool,
         #[command(flatten)]
         at: At,
     },

@@ -251,6 +251,7 @@ fn clocks(layers: &Layers) -> Outcome<Clocks> {
     Ok(Clocks {
         session_idle: clock("session.idle", defaults.session_idle)?,
         orphan_grace: clock("session.orphan_grace", defaults.orphan_grace)?,
+        session_save: clock("session.save", defaults.session_save)?,
         exit_when_empty: clock("daemon.exit_when_empty", defaults.exit_when_empty)?,
         // A call without a deadline would wait for ever, so off is not among the choices.
         call_deadline: layers.read("call.deadline", defaults.call_deadline, "a duration from 1ms to 10m, such as 30s", |raw| {

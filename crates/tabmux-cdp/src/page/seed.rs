@@ -26,10 +26,14 @@ impl CdpPage {
         let url = self.url();
         let mut found: Vec<SessionStorage> = Vec::new();
         let worlds = self.state.frames().of_session(&self.session, MAX_FRAMES);
-        let reading = worlds.iter().map(|world| self.call_in_world(world, READ, &[]));
+        let frames = futures::future::join_all(worlds.iter().map(|world| self.call_in_world(world, READ, &[])));
+        // The page itself is asked also where nobody has looked into it yet, as after a restart of the daemon.
+        let reading = futures::future::join(self.in_storage(READ, Vec::new()), frames);
         // A frame that went meanwhile, or has no storage, has nothing to give.
-        let read = tokio::time::timeout(HOUSEKEEPING, futures::future::join_all(reading)).await.unwrap_or_default();
-        for kept in read.into_iter().flatten().filter_map(|value| SessionStorage::deserialize(value).ok()) {
+        let Ok((own, frames)) = tokio::time::timeout(HOUSEKEEPING, reading).await else {
+            return Ok(PageSeed { url, session_storage: found });
+        };
+        for kept in own.ok().into_iter().chain(frames.into_iter().flatten()).filter_map(|value| SessionStorage::deserialize(value).ok()) {
             if !kept.items.is_empty() && found.iter().all(|known| known.origin != kept.origin) {
                 found.push(kept);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::find::{Found, Picked, Standing};
 use super::{Persist, Registry};
-use crate::{Code, Fault, Identity, Millis, SessionId, Tab, TabId, TabNumber};
+use crate::{Code, Fault, Identity, Millis, SessionId, Tab, TabId, TabNumber, WindowScope};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
@@ -16,6 +16,15 @@ pub enum TabRef<'a> {
     Local(&'a str),
     /// By its number in the whole daemon, as the protocol-v2 surface does (S2.14, C17). It also says which session is meant.
     Global(TabNumber),
+}
+
+/// Where a session's pages live.
+#[derive(Clone, Debug)]
+pub struct House<'a> {
+    /// The driver's own name for the context.
+    pub context: Arc<str>,
+    pub isolation: &'a str,
+    pub settings: &'a str,
 }
 
 impl Registry {
@@ -46,6 +55,33 @@ impl Registry {
             session.current_tab = Some(current);
         }
         Ok(tab)
+    }
+
+    /// The session's pages live in another context from now on, as these tabs, of which `current` is the current one. Said and
+    /// written at once: whoever dies meanwhile leaves it in the one or in the other. Ids of tabs are not used again.
+    pub fn rehouse(
+        &mut self,
+        id: SessionId,
+        house: House<'_>,
+        pages: Vec<(Arc<str>, String)>,
+        current: usize,
+    ) -> Result<Vec<TabId>, Fault> {
+        let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
+        session.context = Some(house.context);
+        session.isolation = house.isolation.to_owned();
+        session.settings = house.settings.to_owned();
+        session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
+        session.current_tab = None;
+        let former = std::mem::take(&mut session.tabs);
+        for tab in former.values() {
+            self.tab_numbers.remove(&tab.number);
+        }
+        self.dirty.insert(id);
+        let tabs = pages.into_iter().map(|(handle, url)| self.add_tab(id, handle, url)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(tab) = tabs.get(current) {
+            self.select_tab(id, *tab)?;
+        }
+        Ok(tabs)
     }
 
     /// The tab is closed, by us or by a person. The first one left becomes current if it was (S1.24, S4.14).

@@ -83,6 +83,7 @@ impl Hub {
         };
         let left: Vec<(SessionId, Phase, Lasting, Option<Whence>)> = state.registry.records().map(taken_up).collect();
         crate::session::sweep_downloads(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
+        crate::session::sweep_saved(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
         for (id, phase, lasting, whence) in left {
             let handle = SessionHandle::start(Arc::clone(self), id, Making { spec: lasting.spec, whence, fork: None });
             if lasting.secrets {

@@ -42,12 +42,12 @@ pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Resul
 }
 
 /// Puts a file in the place of one, or where there is none.
-pub(super) fn replace(directory: &Path, name: &str, text: &str) -> Result<(), Fault> {
+pub(crate) fn replace(directory: &Path, name: &str, text: &str) -> Result<(), Fault> {
     put(directory, name, text).map_err(|error| unusable(&directory.join(name), "be written", &error))
 }
 
 /// `None` where there is none.
-pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, Fault> {
     let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let read = || {
         let file = OpenOptions::new().read(true).custom_flags(no_link.bits().cast_signed()).open(path)?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use tabmux_core::{Code, Fault, Phase, TabId};
-use tabmux_driver::{Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source};
+use tabmux_driver::{Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
 use super::SessionHandle;
@@ -22,17 +22,61 @@ pub(crate) struct Fork {
 /// What was read of it.
 #[derive(Debug)]
 pub(super) struct Whole {
-    beginning: Beginning,
+    /// None where its logins are a profile's that it shares.
+    beginning: Option<Beginning>,
     pages: Vec<Seed>,
     /// Which of them is current.
     current: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Seed {
-    page: PageSeed,
+pub(super) struct Seed {
+    pub(super) page: PageSeed,
     /// Why only its address is known.
     bare: Option<String>,
+}
+
+impl Seed {
+    pub(super) fn into_page(self) -> PageSeed {
+        self.page
+    }
+}
+
+impl Whole {
+    pub(super) async fn of(world: &Arc<World>) -> Result<Self, Fault> {
+        let beginning = Beginning::with(ReadOnce::of(world.source().await?));
+        let (pages, current) = world.seeds().await;
+        Ok(Self { beginning: Some(beginning), pages, current })
+    }
+
+    /// A session that was saved.
+    pub(super) fn saved(state: Option<StorageState>, pages: Vec<PageSeed>, current: Option<usize>) -> Self {
+        let pages = pages.into_iter().map(|page| Seed { page, bare: None }).collect();
+        Self { beginning: state.map(Beginning::with), pages, current }
+    }
+
+    /// The same, needing its source no longer. What cannot be read is missing in the copy, which says so.
+    pub(super) async fn all_read(self) -> Self {
+        if let Some(beginning) = &self.beginning {
+            let source = beginning.source();
+            drop(source.cookies().await);
+            let origins = source.origins().await.unwrap_or_default();
+            join_all(origins.iter().map(|origin| tokio::time::timeout(HOUSEKEEPING, source.kept(origin)))).await;
+        }
+        self
+    }
+
+    pub(super) fn beginning(&self) -> Option<&Beginning> {
+        self.beginning.as_ref()
+    }
+
+    pub(super) fn pages(&self) -> &[Seed] {
+        &self.pages
+    }
+
+    pub(super) fn current(&self) -> Option<usize> {
+        self.current
+    }
 }
 
 /// Says what could not be copied, once.
@@ -50,13 +94,7 @@ impl Fork {
     }
 
     async fn whole(&self) -> Result<&Whole, Fault> {
-        let world = &self.source.world;
-        let read = || async {
-            let beginning = Beginning::with(ReadOnce::of(world.source().await?));
-            let (pages, current) = world.seeds().await;
-            Ok(Whole { beginning, pages, current })
-        };
-        self.read.get_or_try_init(read).await
+        self.read.get_or_try_init(|| Whole::of(&self.source.world)).await
     }
 }
 
@@ -90,7 +128,7 @@ impl World {
         spec.footprint = Footprint::default();
         let fork = self.fork.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(fork) = fork {
-            spec.source = Some(fork.whole().await?.beginning.clone());
+            spec.source = fork.whole().await?.beginning.clone();
             return Ok(Some(fork));
         }
         let Some(whence) = &self.whence else { return Ok(None) };
@@ -151,7 +189,7 @@ impl World {
     }
 
     /// Its pages as they are now, in their order, and which is current. One that does not answer is copied by its address.
-    async fn seeds(self: &Arc<Self>) -> (Vec<Seed>, Option<usize>) {
+    pub(super) async fn seeds(self: &Arc<Self>) -> (Vec<Seed>, Option<usize>) {
         let seen = self.hub.look(|registry| {
             let session = registry.session(self.id)?;
             let tabs: Vec<TabId> = session.windows.visible(session.tabs.keys().copied()).collect();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Page};
-use tabmux_tools::{PageRef, PageView, Pages};
+use tabmux_tools::{Move, PageRef, PageView, Pages};
 
 use super::Turn;
 use super::reach::Reach;
@@ -165,6 +165,14 @@ impl Pages for CallPages {
         self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
         page.close().await?;
         Ok(view)
+    }
+
+    async fn move_house(&self, wanted: Move) -> Result<(), Fault> {
+        self.world.move_house(wanted).await?;
+        if let Some(tab) = self.session(|session| session.current_tab)? {
+            self.note(tab);
+        }
+        Ok(())
     }
 
     fn domains(&self) -> &Domains {

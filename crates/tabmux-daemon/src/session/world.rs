@@ -9,16 +9,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::away::Seen;
 use super::copying::{Fork, Losses};
 use super::downloads::{self, Told};
+use super::saving::Place;
 use super::{Lasting, Making};
 use crate::hub::Hub;
 use crate::sources::Whence;
 use call::Running;
 pub(super) use call::dialog_fault;
+pub(super) use context::close_context;
+
+/// What can be done about a lost browser where the session was saved.
+pub(super) const BRING_BACK: &str = "restore brings back its pages and logins as they were saved last; any other call starts it afresh.";
 
 /// News that wait for the next reply.
 const MAX_NEWS: usize = 20;
@@ -33,7 +39,7 @@ pub(super) struct World {
     pub(super) whence: Option<Whence>,
     /// The session it is a whole copy of, until it is one.
     pub(super) fork: Mutex<Option<Arc<Fork>>>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     pub(super) context: tokio::sync::Mutex<Option<Arc<dyn Context>>>,
     /// The browser that the context is in.
     browser: Mutex<Option<Arc<dyn Browser>>>,
@@ -47,6 +53,11 @@ pub(super) struct World {
     mourned: Mutex<Option<TabId>>,
     /// What who drives the session was told last.
     seen: Mutex<Option<Seen>>,
+    /// A call ended: what was saved may be old.
+    pub(super) stirred: Notify,
+    /// Held while the session is saved, and while what was saved is removed.
+    pub(super) saving: tokio::sync::Mutex<()>,
+    pub(super) place: Place,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -58,6 +69,7 @@ impl World {
         let Making { mut spec, whence, fork } = making;
         spec.downloads = Some(downloads::directory(&hub.settings.paths.state_dir, id));
         Self {
+            place: Place::of(&hub.settings.paths.state_dir, id),
             hub,
             id,
             spec: Mutex::new(spec),
@@ -72,6 +84,8 @@ impl World {
             loss: Mutex::default(),
             mourned: Mutex::default(),
             seen: Mutex::default(),
+            stirred: Notify::new(),
+            saving: tokio::sync::Mutex::default(),
         }
     }
 
@@ -108,7 +122,8 @@ impl World {
     }
 
     /// Takes in what pages of the context open, and notices when its browser is gone.
-    fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
+    pub(super) fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
+        self.save_at_rest(context);
         let mut popups = context.popups();
         let mut files = context.downloads();
         let mut told = Told::knowing(&files.borrow_and_update());
@@ -152,13 +167,29 @@ impl World {
         }
     }
 
+    /// Whether its pages are in this context.
+    pub(super) async fn is_in(&self, context: &Arc<dyn Context>) -> bool {
+        self.context.lock().await.as_ref().is_some_and(|own| Arc::ptr_eq(own, context))
+    }
+
+    /// From now on its pages are in another browser, made so.
+    pub(super) fn settle_in(&self, spec: ContextSpec, browser: &Arc<dyn Browser>) {
+        *locked(&self.spec) = ContextSpec { source: None, ..spec };
+        *locked(&self.browser) = Some(Arc::clone(browser));
+        locked(&self.pages).clear();
+    }
+
     /// Called by whoever notices it; the first does it.
     async fn browser_lost(self: &Arc<Self>, browser: &Arc<dyn Browser>, why: &str) {
+        // What is being saved is the last that will be known of it.
+        let _saved = self.saving.lock().await;
         let mut context = self.context.lock().await;
         if locked(&self.browser).take_if(|known| Arc::ptr_eq(known, browser)).is_none() {
             return;
         }
         let fault = crate::browser::crashed(why);
+        let lost_more = self.spec().endpoint.is_none() && self.place.lose();
+        let fault = if lost_more { fault.with_hint(BRING_BACK) } else { fault };
         *context = None;
         locked(&self.pages).clear();
         locked(&self.news).clear();

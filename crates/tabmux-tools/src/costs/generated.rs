@@ -37,4 +37,6 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("emulate", 162),
     ("downloads", 77),
     ("pdf", 95),
+    ("restore", 67),
+    ("migrate", 109),
 ];

@@ -48,6 +48,11 @@ pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
             let full_page = full_page.then_some(Value::Bool(true));
             ("screenshot", vec![("file", text(file)), ("fullPage", full_page), ("selector", selector.map(Value::String))], at)
         }
+        Short::Restore { at } => ("restore", vec![], at),
+        Short::Migrate { isolation, headed, headless, at } => {
+            let headless = (headed || headless).then_some(Value::Bool(headless));
+            ("migrate", vec![("isolation", isolation.map(Value::String)), ("headless", headless)], at)
+        }
         Short::Wait { text: awaited, selector, url, gone, at } => {
             let wanted = [("text", awaited), ("selector", selector), ("url", url), ("gone", gone)];
             ("wait_for", wanted.map(|(name, value)| (name, value.map(Value::String))).to_vec(), at)

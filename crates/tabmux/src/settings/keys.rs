@@ -12,9 +12,10 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 26] = [
+pub(super) const KEYS: [Key; 27] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
+    key("session.save", Some("TABMUX_SESSION_SAVE")),
     key("session.on_lost", None),
     key("daemon.exit_when_empty", Some("TABMUX_EXIT_WHEN_EMPTY")),
     key("call.deadline", Some("TABMUX_CALL_DEADLINE")),

@@ -15,11 +15,13 @@ use crate::support::{Chance, Lab, Mcp, Reply, SOON, amount, is_soak, until, wait
 enum Deed {
     Open,
     Tab,
+    Copy,
+    Move,
     Close,
 }
 
 /// Where the daemon dies, and in which deeds it passes there.
-const POINTS: [(&str, &[Deed]); 20] = [
+const POINTS: [(&str, &[Deed]); 25] = [
     ("open-reserving", &[Deed::Open]),
     ("open-reserved", &[Deed::Open]),
     ("open-announcing", &[Deed::Open]),
@@ -37,6 +39,11 @@ const POINTS: [(&str, &[Deed]); 20] = [
     ("page-attached", &[Deed::Open, Deed::Tab]),
     ("tab-has-page", &[Deed::Open, Deed::Tab]),
     ("tab-writing", &[Deed::Open, Deed::Tab]),
+    ("copy-read", &[Deed::Copy]),
+    ("copy-cookies-set", &[Deed::Copy]),
+    ("move-has-context", &[Deed::Move]),
+    ("move-has-pages", &[Deed::Move]),
+    ("move-written", &[Deed::Move]),
     ("close-deciding", &[Deed::Close]),
     ("close-begins", &[Deed::Close]),
     ("close-written", &[Deed::Close]),
@@ -101,20 +108,22 @@ impl Scene {
     fn play(&self, agent: &Mcp, point: &str, deed: Deed) {
         let name = "victim";
         let here = self.site.at("/first");
-        if deed != Deed::Open {
+        if !matches!(deed, Deed::Open | Deed::Copy) {
             agent.ok("start_browser", &json!({"sessionId": name, "navigationUrl": here}));
         }
         self.arm(point);
         let reply = match deed {
             Deed::Open => agent.call("start_browser", &json!({"sessionId": name, "navigationUrl": here})),
             Deed::Tab => agent.call("new_page", &json!({"sessionId": name, "url": self.site.at("/second")})),
+            Deed::Copy => agent.call("start_browser", &json!({"sessionId": name, "from": "source", "navigationUrl": here})),
+            Deed::Move => agent.call("migrate", &json!({"sessionId": name, "isolation": "context"})),
             Deed::Close => agent.call("close_session", &json!({"sessionId": name})),
         };
         self.await_death(point);
         assert!(is_honest(&reply), "{deed:?} at {point}: {reply:?}");
         let left = agent.sessions().iter().any(|session| session == name);
         println!("{deed:?}, killed at {point}: {}", if left { "there" } else { "undone" });
-        assert!(left || deed != Deed::Tab, "a session outlives the tab that it did not get: {point}");
+        assert!(left || !matches!(deed, Deed::Tab | Deed::Move), "a session outlives what it did not get: {point}");
         if left {
             self.assert_usable(agent, name, deed);
             agent.ok("close_session", &json!({"sessionId": name}));
@@ -143,7 +152,7 @@ impl Scene {
         let urls: Vec<&str> = pages.as_array().unwrap().iter().filter_map(|page| page["url"].as_str()).collect();
         let known = [self.site.at("/first"), self.site.at("/second"), "about:blank".to_owned()];
         assert!(urls.iter().all(|url| known.iter().any(|known| known == url)), "{deed:?}: {urls:?}");
-        assert!(deed == Deed::Open || urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
+        assert!(matches!(deed, Deed::Open | Deed::Copy) || urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
         agent.ok("navigate", &json!({"sessionId": name, "url": self.site.at("/again")}));
         assert_eq!(eval_in(agent, name, "location.pathname"), json!("/again"));
     }
@@ -190,6 +199,8 @@ fn wherever_the_daemon_dies_a_session_is_there_or_not_and_nothing_is_left_of_hal
     canary.ok("navigate", &json!({"url": scene.site.at("/canary")}));
     assert_eq!(eval(&canary, "location.pathname"), json!("/canary"));
     let agent = scene.lab.ready_client();
+    agent.ok("start_browser", &json!({"sessionId": "source", "navigationUrl": scene.site.at("/login")}));
+    assert_eq!(eval_in(&agent, "source", "localStorage.user = 'ann'"), json!("ann"));
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let singing = scope.spawn(|| sing(&canary, &done));

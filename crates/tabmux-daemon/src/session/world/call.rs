@@ -78,7 +78,10 @@ impl World {
             () = self.stop.cancelled() => Err(closed()),
         };
         match turn {
-            Turn::Queue => *locked(&self.running) = None,
+            Turn::Queue => {
+                *locked(&self.running) = None;
+                self.stirred.notify_one();
+            }
             // Its dialog is answered, which only the page knows so far.
             Turn::Beside => pages.remember(),
             Turn::Watching => {}

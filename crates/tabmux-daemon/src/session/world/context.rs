@@ -41,6 +41,7 @@ impl World {
             }
             // It went with a browser that did not survive the former daemon: this call says so, the next one starts afresh.
             Err(fault) if former && fault.code == Code::BrowserCrashed => {
+                let fault = if self.place.lose() { fault.with_hint(super::BRING_BACK) } else { fault };
                 self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
                 Err(fault)
             }
@@ -180,6 +181,7 @@ impl World {
         if let Some(directory) = self.spec().downloads {
             downloads::remove(directory).await;
         }
+        self.unsave().await;
         failpoint("close-directory-gone");
     }
 
@@ -217,7 +219,7 @@ fn passes(code: Code) -> bool {
     matches!(code, Code::PausedByHuman | Code::Timeout | Code::QueueFull)
 }
 
-async fn close_context(context: &dyn Context) -> Result<(), String> {
+pub(in crate::session) async fn close_context(context: &dyn Context) -> Result<(), String> {
     match bounded(HOUSEKEEPING, context.close()).await? {
         // The browser took it along.
         Ok(()) | Err(DriverError::BrowserGone(_)) => Ok(()),

@@ -1,0 +1,126 @@
+//! A session moves: its pages and logins are opened again in another context, and only when they are there does it leave the
+//! one it was in. The same brings back what it lost with its browser.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tabmux_core::{Code, Fault, House};
+use tabmux_driver::{Context, ContextSpec, Footprint, Isolation, Page, failpoint};
+use tabmux_tools::Move;
+
+use super::Lasting;
+use super::copying::Whole;
+use super::world::{World, close_context};
+use crate::hub::isolation_name;
+
+impl World {
+    pub(super) async fn move_house(self: &Arc<Self>, wanted: Move) -> Result<(), Fault> {
+        match wanted {
+            Move::Back => {
+                let lost = self.lost()?;
+                self.move_into(self.spec(), lost).await?;
+                self.forget_lost();
+                Ok(())
+            }
+            Move::To { isolation, headless } => {
+                let mut spec = self.spec();
+                spec.isolation = isolation.unwrap_or(spec.isolation);
+                spec.headless = headless.or(spec.headless);
+                movable(&self.spec(), &spec)?;
+                self.hub.browsers.check(&spec)?;
+                // All of it, before anything changes.
+                let whole = Whole::of(self).await?.all_read().await;
+                self.move_into(spec, whole).await
+            }
+        }
+    }
+
+    /// Make, write down, leave: a crash in between leaves the session in the one context or in the other, never in both.
+    async fn move_into(self: &Arc<Self>, mut spec: ContextSpec, whole: Whole) -> Result<(), Fault> {
+        (spec.source, spec.footprint) = (whole.beginning().cloned(), Footprint::default());
+        let browser = self.hub.browsers.get(&spec).await?;
+        let vacant = self.hub.browsers.vacancy(&browser);
+        let context = browser.open_context(&spec).await?;
+        failpoint("move-has-context");
+        let pages = self.open_all(&*context, &whole).await;
+        failpoint("move-has-pages");
+        let moved = self.write_down(&spec, &*context, &pages, whole.current()).await;
+        let tabs = match moved {
+            Ok(tabs) => tabs,
+            Err(fault) => {
+                if let Err(why) = close_context(&*context).await {
+                    tracing::warn!(session = %self.id, why, "a context that a session did not move into did not close");
+                }
+                return Err(fault);
+            }
+        };
+        failpoint("move-written");
+        vacant.taken();
+        let former = {
+            let mut held = self.context.lock().await;
+            self.settle_in(spec, &browser);
+            held.replace(Arc::clone(&context))
+        };
+        for (tab, (_, page)) in tabs.into_iter().zip(&pages) {
+            self.add_page(tab, page);
+        }
+        self.tend(browser, &context);
+        if let Some(former) = former
+            && let Err(why) = close_context(&*former).await
+        {
+            tracing::warn!(session = %self.id, why, "the context that a session left did not close; the next daemon closes it");
+        }
+        Ok(())
+    }
+
+    async fn write_down(
+        self: &Arc<Self>,
+        spec: &ContextSpec,
+        context: &dyn Context,
+        pages: &[(usize, Arc<dyn Page>)],
+        current: Option<usize>,
+    ) -> Result<Vec<tabmux_core::TabId>, Fault> {
+        let settings = Lasting::of(spec).written();
+        let house = House { context: context.handle().0.as_str().into(), isolation: isolation_name(spec.isolation), settings: &settings };
+        let records = pages.iter().map(|(_, page)| (page.handle().0.as_str().into(), page.url())).collect();
+        let current = pages.iter().position(|(at, _)| Some(*at) == current).unwrap_or_default();
+        let (tabs, safe) = self.hub.decide(|registry, _| registry.rehouse(self.id, house, records, current));
+        let tabs = tabs?;
+        self.hub.settled(safe).await;
+        Ok(tabs)
+    }
+
+    /// Its pages in the new context, by their place among the former ones. One that cannot be opened is said.
+    async fn open_all(self: &Arc<Self>, context: &dyn Context, whole: &Whole) -> Vec<(usize, Arc<dyn Page>)> {
+        let opened = join_all(whole.pages().iter().map(|seed| context.open_seeded(&seed.page))).await;
+        let mut pages = Vec::new();
+        for (at, (seed, opened)) in whole.pages().iter().zip(opened).enumerate() {
+            match opened {
+                Ok(page) => pages.push((at, page)),
+                Err(error) => {
+                    self.add_news(format!("The page {} could not be opened again: {error}", tabmux_tools::visible_line(&seed.page.url)));
+                }
+            }
+        }
+        pages
+    }
+}
+
+/// What a session shares with others cannot go with it, and what is its own must not become everybody's.
+fn movable(from: &ContextSpec, to: &ContextSpec) -> Result<(), Fault> {
+    let shares = |spec: &ContextSpec| matches!(spec.isolation, Isolation::Tab | Isolation::Window);
+    let refused = |message: &str, hint: &str| Err(Fault::new(Code::Unsupported, message, hint));
+    if shares(from) || from.endpoint.is_some() {
+        return refused(
+            "This session's logins are a profile's that it shares, so they cannot move with it.",
+            "Start a session with the isolation context or browser.",
+        );
+    }
+    if shares(to) {
+        return refused(
+            "In a shared profile the session's logins would be everybody's, so it cannot move there.",
+            "Move it to the isolation context or browser.",
+        );
+    }
+    Ok(())
+}
