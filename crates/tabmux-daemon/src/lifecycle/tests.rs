@@ -206,21 +206,28 @@ async fn a_stopped_daemon_leaves_no_session_to_the_next() {
 /// Peers that connect while the daemon exits are served by nobody rather than half.
 #[tokio::test]
 async fn peers_that_come_at_the_instant_of_the_exit_see_the_end_before_a_welcome() {
-    let daemon = start(|settings| settings.clocks.exit_when_empty = Some(Duration::from_millis(30))).await;
-    let socket = daemon.settings.paths.socket.clone();
-    let hello = format!("{}\n", json!({"tabmux": 1, "hello": {"role": "mcp", "program": "t", "pid": 1}}));
-    let (mut refused, mut welcomed) = (0, 0);
-    while let Ok(mut stream) = UnixStream::connect(&socket).await {
-        drop(stream.write_all(hello.as_bytes()).await);
-        let mut peer = Peer(BufReader::new(stream));
-        match peer.read().await {
-            None => refused += 1,
-            Some(line) => {
-                assert!(line.get("welcome").is_some(), "{line}");
-                welcomed += 1;
-            }
+    // On a busy machine a short-lived daemon may be gone before anybody could come.
+    for empty_ms in [30, 300, 3_000, 10_000] {
+        if peers_until_the_exit(Duration::from_millis(empty_ms)).await > 0 {
+            return;
         }
     }
+    panic!("nobody ever came in time");
+}
+
+/// How many came to a daemon that exits after so long.
+async fn peers_until_the_exit(empty: Duration) -> usize {
+    let daemon = start(|settings| settings.clocks.exit_when_empty = Some(empty)).await;
+    let socket = daemon.settings.paths.socket.clone();
+    let hello = format!("{}\n", json!({"tabmux": 1, "hello": {"role": "mcp", "program": "t", "pid": 1}}));
+    let mut came = 0;
+    while let Ok(mut stream) = UnixStream::connect(&socket).await {
+        drop(stream.write_all(hello.as_bytes()).await);
+        if let Some(line) = Peer(BufReader::new(stream)).read().await {
+            assert!(line.get("welcome").is_some(), "{line}");
+        }
+        came += 1;
+    }
     assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Empty);
-    assert!(welcomed + refused > 0);
+    came
 }
