@@ -35,7 +35,7 @@ impl Home {
     }
 
     pub(super) fn with_real_browser(tabmux: PathBuf) -> Result<Self> {
-        Ok(Self { browser: None, ..Self::new(tabmux)? })
+        Ok(Self { tabmux, directory: tempfile::tempdir()?, browser: None })
     }
 
     pub(super) fn path(&self) -> &Path {
