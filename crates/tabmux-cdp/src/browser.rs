@@ -123,10 +123,8 @@ impl CdpBrowser {
                 None => Ok(()),
             }
         };
-        let unfinished = Unfinished(Some(Arc::clone(&context)));
         let furnished = furnished.await;
         failpoint("context-furnished");
-        unfinished.finished();
         if let Err(error) = furnished {
             context.close().await?;
             return Err(error);
@@ -165,19 +163,41 @@ impl CdpBrowser {
     }
 }
 
-/// A context that is not yet anybody's. Whoever gives up before it is leaves nothing behind.
-struct Unfinished(Option<Arc<CdpContext>>);
+/// A browser context that is not yet anybody's. Whoever gives up before it is leaves nothing behind.
+#[derive(Debug)]
+struct Unfinished {
+    connection: Connection,
+    id: Option<String>,
+}
 
 impl Unfinished {
+    /// Made on a task of its own, so that one which is given up in this moment is known too.
+    async fn make(connection: &Connection, create: target::CreateBrowserContext) -> Result<Self> {
+        let (sender, made) = oneshot::channel();
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            let made = connection.call_in(None, &create, HOUSEKEEPING).await;
+            // Unheard: it goes with who was to have it.
+            drop(sender.send(made.map(|made| Self { connection, id: Some(made.browser_context_id) })));
+        });
+        // Its task ends early only with the daemon.
+        Ok(made.await.unwrap_or(Err(CdpError::Late { method: "Target.createBrowserContext" }))?)
+    }
+
+    fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
     fn finished(mut self) {
-        self.0 = None;
+        self.id = None;
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let (Some(context), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move { drop(context.close().await) });
+        if let Some(browser_context_id) = self.id.take() {
+            // Queued by now; refused, it is gone already.
+            drop(self.connection.send(None, &target::DisposeBrowserContext { browser_context_id }));
         }
     }
 }
@@ -364,9 +384,11 @@ impl Browser for CdpBrowser {
                     proxy_bypass_list: spec.proxy.as_ref().and_then(|proxy| proxy.bypass.clone()),
                     ..target::CreateBrowserContext::default()
                 };
-                let made = self.connection.call_in(None, &create, HOUSEKEEPING).await?;
+                let made = Unfinished::make(&self.connection, create).await?;
                 failpoint("context-created");
-                self.furnished(self.remember(&made.browser_context_id, Unit::Context, spec), spec).await
+                let furnished = self.furnished(self.remember(made.id(), Unit::Context, spec), spec).await;
+                made.finished();
+                furnished
             }
             Isolation::Tab | Isolation::Window if spec.proxy.is_some() => {
                 let text = "Sessions that share a profile share its way to the network; a proxy needs isolation context or browser.";

@@ -306,6 +306,11 @@ pub fn browsers_are_left(settings: &Settings) -> bool {
     }
 }
 
+/// What a browser that did not start is to whoever wanted it.
+pub(crate) fn launch_fault(error: &tabmux_cdp::launch::LaunchError) -> Fault {
+    chromium::fault(error)
+}
+
 /// The life of a browser's keeper: the hidden subcommand `keeper`.
 pub fn keep_browser() -> std::process::ExitCode {
     tabmux_cdp::keeper::run()

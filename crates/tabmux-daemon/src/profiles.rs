@@ -1,8 +1,11 @@
 //! The profiles tabmux keeps: logins with a name, each a directory of its owner's alone with `state.json` (Playwright's storage
 //! state) and `profile.json` (what is known of it). Daemon and command line both use them, so nothing is remembered here: what
-//! is on disk counts, and every change is one rename. Reading browsers is deliberately absent.
+//! is on disk counts, and every change is one rename. A browser is asked in `import` and `login` only.
 
 pub(crate) mod disk;
+mod import;
+mod login;
+mod person;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +17,8 @@ use tabmux_driver::StorageState;
 use tabmux_wire::names;
 
 use crate::storage_state;
+pub use import::{Import, import};
+pub use login::login;
 
 /// How many names an answer lists.
 const NAMES_SHOWN: usize = 20;

@@ -118,7 +118,11 @@ async fn open(hub: &Arc<Hub>, whence: &Whence) -> Result<Arc<dyn Source>, Fault>
 /// What a source holds now, all of it, and what of it could not be had.
 pub(crate) async fn state_of(source: &dyn Source) -> Result<(StorageState, Vec<String>), Fault> {
     let cookies = source.cookies().await?;
-    let origins = source.origins().await?;
+    Ok(state_of_origins(source, cookies, source.origins().await?).await)
+}
+
+/// The same where cookies and origins are known.
+pub(crate) async fn state_of_origins(source: &dyn Source, cookies: Vec<Cookie>, origins: Vec<String>) -> (StorageState, Vec<String>) {
     let reading = origins.into_iter().map(|origin| async move {
         let read = tokio::time::timeout(READING, source.kept(&origin)).await;
         match read {
@@ -137,7 +141,7 @@ pub(crate) async fn state_of(source: &dyn Source) -> Result<(StorageState, Vec<S
             Err(loss) => losses.push(loss),
         }
     }
-    Ok((state, losses))
+    (state, losses)
 }
 
 const STATE_HINT: &str = "Give what Playwright's storageState() writes: {\"cookies\": […], \"origins\": […]}.";

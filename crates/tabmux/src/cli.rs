@@ -353,6 +353,22 @@ pub(crate) enum Profile {
         #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
         target: Option<String>,
     },
+    /// Show a window to log in at, and keep what is in it when it is closed
+    Login {
+        name: String,
+        /// Where it goes first
+        url: Option<String>,
+    },
+    /// Keep the logins of your own browser, while it is closed
+    Import {
+        name: String,
+        /// Which browser: chrome, chromium, edge or brave
+        #[arg(long, value_parser = ["chrome", "chromium", "edge", "brave"], hide_possible_values = true)]
+        browser: Option<String>,
+        /// Its profile, as chrome://version shows it
+        #[arg(long, value_name = "DIR")]
+        profile_dir: Option<std::path::PathBuf>,
+    },
     /// Write a profile to a file, in Playwright's storage-state format
     Export { name: String, file: std::path::PathBuf },
 }

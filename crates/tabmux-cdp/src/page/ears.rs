@@ -75,7 +75,7 @@ impl Ears {
         if let Some(event) = read::<page::FrameNavigated>(params) {
             self.world.origins.visited(&event.frame.security_origin);
             if event.frame.parent_id.is_none() {
-                requests::early(&self.connection, &self.session, &self.world, &event.frame.security_origin);
+                requests::early(&self.connection, &self.session, &self.world, &self.state, &event.frame);
             }
         }
     }

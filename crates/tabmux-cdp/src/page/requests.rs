@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tabmux_driver::{Emulation, HOUSEKEEPING, Result, origin_of};
 
-use super::CdpPage;
 use super::emulation::Asked;
+use super::{CdpPage, PageState};
 use crate::connection::{Connection, WeakConnection};
 use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
-use crate::protocol::page::{GetFrameTree, GetNavigationHistory, Reload};
+use crate::protocol::page::{Frame, GetFrameTree, GetNavigationHistory, Reload};
 use crate::world::World;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,9 @@ impl CdpPage {
 
     /// A page that another one opened may have its first document already, which nobody could keep waiting.
     pub(super) async fn look_for_early_document(&self) -> Result<()> {
-        if self.world.origins.is_waiting() && self.state.watch().borrow().commits == 0 {
-            let shown = self.call(&GetFrameTree::default()).await?.frame_tree.frame.url;
-            early(&self.connection.downgrade(), &self.session, &self.world, &shown);
+        if self.world.origins.is_waiting() {
+            let shown = self.call(&GetFrameTree::default()).await?.frame_tree.frame;
+            early(&self.connection.downgrade(), &self.session, &self.world, &self.state, &shown);
         }
         Ok(())
     }
@@ -116,11 +116,12 @@ pub(super) fn paused(connection: &WeakConnection, session: &str, world: &World, 
 
 /// A document is shown whose origin is still waited for: it was asked for before anybody could hold it. It is loaded again when
 /// everything has come, but for an answer to a form, which would be sent twice.
-pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, url: &str) {
-    if !world.origins.awaits(url) {
+pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, state: &PageState, shown: &Frame) {
+    if !world.origins.awaits(&shown.security_origin) || !state.is_early(&shown.loader_id) {
         return;
     }
-    let (origins, connection, session, url) = (Arc::clone(&world.origins), connection.clone(), session.to_owned(), url.to_owned());
+    let (origins, connection, session) = (Arc::clone(&world.origins), connection.clone(), session.to_owned());
+    let url = shown.security_origin.clone();
     tokio::spawn(async move {
         origins.arrival(&url).await;
         let Some(connection) = connection.upgrade() else { return };

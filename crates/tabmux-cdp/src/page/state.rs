@@ -47,6 +47,8 @@ struct Inner {
     /// Which document somebody saw last, and at which address.
     looked_at: Option<(u64, String)>,
     asked: Asked,
+    /// The document that came before what its origin keeps.
+    early: String,
     /// `None` once the page is gone: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -88,6 +90,7 @@ impl PageState {
             act_began: ActBegan::default(),
             looked_at: None,
             asked: Asked::default(),
+            early: String::new(),
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -181,6 +184,14 @@ impl PageState {
         let mut inner = self.inner();
         let now = (commits, inner.url.clone());
         inner.looked_at.replace(now.clone()).is_some_and(|before| before != now)
+    }
+
+    /// Notes that a document came before what its origin keeps; whether that is news.
+    pub(super) fn is_early(&self, loader: &str) -> bool {
+        let mut inner = self.inner();
+        let news = inner.early != loader;
+        loader.clone_into(&mut inner.early);
+        news
     }
 
     /// Which document somebody saw last.

@@ -123,7 +123,7 @@ async fn sweep(home: KeeperHome) {
     }
 }
 
-fn fault(error: &LaunchError) -> Fault {
+pub(super) fn fault(error: &LaunchError) -> Fault {
     let code = match error {
         LaunchError::NotFound { .. } | LaunchError::Unusable { .. } => Code::BrowserNotFound,
         LaunchError::NoDisplay => Code::Unsupported,

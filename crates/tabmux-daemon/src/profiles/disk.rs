@@ -41,6 +41,16 @@ pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Resul
     made.map_err(|error| unusable(&parent.join(name), "be made", &error))
 }
 
+/// A private directory that goes with whoever holds it, or is swept.
+pub(super) fn private(parent: &Path) -> Result<tempfile::TempDir, Fault> {
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(parent)
+        .and_then(|()| tempfile::Builder::new().prefix(MAKING).permissions(Permissions::from_mode(0o700)).tempdir_in(parent));
+    made.map_err(|error| unusable(parent, "be used", &error))
+}
+
 /// Puts a file in the place of one, or where there is none.
 pub(crate) fn replace(directory: &Path, name: &str, text: &str) -> Result<(), Fault> {
     put(directory, name, text).map_err(|error| unusable(&directory.join(name), "be written", &error))

@@ -1,5 +1,6 @@
 //! `tabmux profile`: logins that are kept under a name. They are the operator's: agents begin with them and never change them.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::format::show;
 use super::source;
 use crate::cli::Profile;
 use crate::control::Control;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
 
@@ -32,6 +33,11 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
         Profile::Save { name, target } => {
             let session = target.filter(|name| !name.is_empty());
             saved(form, &Control::open(config)?.ask(&Ask::ProfileSave { name, session, new: false })?)
+        }
+        Profile::Login { name, url } => login(config, form, &name, url.as_deref()),
+        Profile::Import { name, browser, profile_dir } => {
+            let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)) };
+            saved(form, &alone(profiles::import(&config.settings, &name, &import))?)
         }
         Profile::Export { name, file } => {
             let profile = kept.export(&name, &config.env.cwd.join(&file))?;
@@ -62,6 +68,38 @@ fn new(config: &Config, form: Form, kept: &Profiles, name: &str, from: Option<St
         },
     };
     saved(form, &json!({"profile": made, "losses": []}))
+}
+
+/// Until the person closes the window, or presses Enter (or Ctrl-D) in the terminal this runs in.
+fn login(config: &Config, form: Form, name: &str, url: Option<&str>) -> Outcome {
+    if cfg!(target_os = "linux") && config.env.get("DISPLAY").is_none() && config.env.get("WAYLAND_DISPLAY").is_none() {
+        let message = "There is no display here to show a window on.";
+        let hint = "Run it on a desktop; or log in with a session and keep that: `tabmux profile save NAME -t SESSION`.";
+        return Err(Fault::new(Code::Unsupported, message, hint).into());
+    }
+    output::note("Log in in the window that opens. Close it when you are done, or press Enter here.");
+    let (entered, done) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let read = std::io::stdin().read_line(&mut String::new());
+        // The end of a terminal's input is Ctrl-D; that of anything else says nothing.
+        if std::io::stdin().is_terminal() || read.is_ok_and(|bytes| bytes > 0) {
+            // The window may have been closed meanwhile.
+            entered.send(()).ok();
+        }
+    });
+    let done = async {
+        if done.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    saved(form, &alone(profiles::login(&config.settings, name, url, done))?)
+}
+
+/// Without a daemon.
+fn alone<T>(work: impl Future<Output = Result<T, Fault>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("The command cannot run", &error))?;
+    Ok(runtime.block_on(work)?)
 }
 
 fn saved(form: Form, answer: &Value) -> Outcome {

@@ -1,0 +1,303 @@
+//! Copies of a logged-in session, from outside, on a real Chromium: logged in at the first navigation by every kind of cookie and
+//! storage, each its own from then on; forks with their pages; a person's own profile; and what survives what.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use support::site::{self, Site};
+use support::{Display, Lab, Mcp, SOON, at_once, process, until};
+
+/// What one document learns when it is opened: the cookies its request had, and what its origin keeps. `/login` logs in, `/logout` out,
+/// everything else only looks, and `/done` says
+/// that it has. A frame of another site (`localhost` in a page of `127.0.0.1`) has a partitioned cookie.
+const PAGE: &str =
+    "<!doctype html><title>PATH</title><pre id=sent>SENT</pre><iframe src='http://localhost:PORT/widgetPATH'></iframe><script>
+    const database = new Promise((done, fail) => {
+      const opening = indexedDB.open('kept', 1);
+      opening.onupgradeneeded = () => opening.result.createObjectStore('keys');
+      opening.onsuccess = () => done(opening.result);
+      opening.onerror = () => fail(opening.error);
+    });
+    const keys = async (how, ask) => new Promise((done, fail) => {
+      const asked = ask((window.db.transaction('keys', how)).objectStore('keys'));
+      asked.onsuccess = () => done(asked.result ?? null);
+      asked.onerror = () => fail(asked.error);
+    });
+    const widget = new Promise((done) => addEventListener('message', (event) => done(event.data)));
+    const first = localStorage.getItem('user');
+    const ready = (async () => {
+      window.db = await database;
+      if (location.pathname === '/login') { localStorage.user = 'ann'; await keys('readwrite', (store) => store.put('key1', 'id')); }
+      if (location.pathname === '/logout') { localStorage.clear(); await keys('readwrite', (store) => store.clear()); }
+      return { sent: sent.textContent, local: first, database: await keys('readonly', (store) => store.get('id')), widget: await widget };
+    })();
+    ready.then(() => fetch('/done'));
+</script>";
+
+fn shop() -> Site {
+    Site::hearing(|path, request| {
+        let sent = request.lines().find_map(|line| line.strip_prefix("Cookie: ")).unwrap_or_default();
+        let port = request.lines().find_map(|line| line.strip_prefix("Host: ")?.rsplit_once(':')).map(|(_, port)| port).unwrap_or_default();
+        if let Some(page) = path.strip_prefix("/widget") {
+            let cookie = match page {
+                "/login" => "Set-Cookie: part=p1; Secure; HttpOnly; SameSite=None; Partitioned; Path=/\r\n",
+                _ => "",
+            };
+            return site::with("200 OK", "text/html", cookie, &format!("<script>parent.postMessage({sent:?}, '*')</script>"));
+        }
+        let cookies = match path {
+            "/login" => "Set-Cookie: sid=s1; HttpOnly; Path=/\r\nSet-Cookie: __Host-id=h1; Secure; HttpOnly; Path=/\r\n",
+            "/logout" => "Set-Cookie: sid=; Max-Age=0; Path=/\r\nSet-Cookie: __Host-id=; Max-Age=0; Secure; Path=/\r\n",
+            _ => "",
+        };
+        let body = PAGE.replace("PATH", path).replace("SENT", sent).replace("PORT", port);
+        site::with("200 OK", "text/html", cookies, &body)
+    })
+}
+
+fn eval(client: &Mcp, session: Option<&str>, script: &str) -> Value {
+    let mut args = json!({"script": script});
+    if let Some(session) = session {
+        args["sessionId"] = session.into();
+    }
+    client.ok("evaluate", &args).result()["value"].clone()
+}
+
+/// What a document finds that is opened now: as one value, in an order of its own.
+fn opened_at(client: &Mcp, session: Option<&str>, url: &str) -> Value {
+    let mut args = json!({"url": url});
+    if let Some(session) = session {
+        args["sessionId"] = session.into();
+    }
+    client.ok("navigate", &args);
+    found(eval(client, session, "ready"))
+}
+
+fn found(mut ready: Value) -> Value {
+    let mut sent: Vec<String> = ready["sent"].as_str().unwrap_or_default().split("; ").map(str::to_owned).collect();
+    sent.sort();
+    ready["sent"] = json!(sent.join("; "));
+    ready
+}
+
+fn inside() -> Value {
+    json!({"sent": "__Host-id=h1; sid=s1", "local": "ann", "database": "key1", "widget": "part=p1"})
+}
+
+fn outside() -> Value {
+    json!({"sent": "", "local": null, "database": null, "widget": ""})
+}
+
+/// The operator's session `main`, logged in.
+fn logged_in(lab: &Lab, site: &Site) {
+    let made = lab.run(&["new", "-s", "main", &site.at("/login")]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let ready = lab.run(&["eval", "-t", "main", "ready.then(() => 1)"]);
+    assert_eq!(ready.stdout.trim(), "1", "{ready:?}");
+}
+
+fn client(lab: &Lab, flags: &[&str]) -> Mcp {
+    let client = lab.client_with(&[&["mcp"], flags].concat());
+    client.initialize();
+    client
+}
+
+/// S3.1, S3.2, S3.30: two clones of one logged-in profile and an isolated session. A logout in one changes nothing elsewhere, and a token
+/// that one agent's page sets is its own.
+#[test]
+fn two_clones_of_a_profile_are_logged_in_and_an_isolated_session_is_not() {
+    let (lab, site) = (Lab::real(), shop());
+    logged_in(&lab, &site);
+    let saved = lab.run(&["profile", "save", "work", "-t", "main"]);
+    assert_eq!((saved.code, saved.stderr.as_str()), (0, ""), "nothing is lost: {saved:?}");
+    let clones = [client(&lab, &["--from", "work"]), client(&lab, &[])];
+    let isolated = client(&lab, &[]);
+    clones[1].ok("start_browser", &json!({"sessionId": "second", "from": "work"}));
+    for clone in &clones {
+        assert_eq!(opened_at(clone, None, &site.at("/home")), inside(), "at its first navigation");
+    }
+    assert_eq!(opened_at(&isolated, None, &site.at("/home")), outside());
+    for (clone, token) in clones.iter().zip(["agent1_token=secret123", "agent2_token=xyz789"]) {
+        eval(clone, None, &format!("document.cookie = {token:?}"));
+    }
+    assert_eq!(eval(&clones[0], None, "document.cookie"), json!("agent1_token=secret123"));
+    assert_eq!(eval(&clones[1], None, "document.cookie"), json!("agent2_token=xyz789"));
+    assert_eq!(eval(&isolated, None, "document.cookie"), json!(""));
+    opened_at(&clones[0], None, &site.at("/logout"));
+    let left = opened_at(&clones[0], None, &site.at("/home"));
+    assert_eq!((&left["sent"], &left["local"], &left["database"]), (&json!("agent1_token=secret123"), &Value::Null, &Value::Null));
+    let kept = opened_at(&clones[1], None, &site.at("/home"));
+    assert_eq!(kept, json!({"sent": "__Host-id=h1; agent2_token=xyz789; sid=s1", "local": "ann", "database": "key1", "widget": "part=p1"}));
+    clones[1].ok("start_browser", &json!({"sessionId": "third", "from": "profile:work"}));
+    assert_eq!(opened_at(&clones[1], Some("third"), &site.at("/home")), inside(), "the profile is as it was");
+    let main = lab.run(&["eval", "-t", "main", "document.cookie + localStorage.user"]);
+    assert_eq!(main.stdout.trim(), "\"ann\"", "and so is the session it was taken from: {main:?}");
+    assert_eq!(lab.status()["sessions"]["clones"], 3);
+}
+
+/// S3.2: from a live session, without a profile in between; also where the source is closed right after.
+#[test]
+fn a_copy_of_a_live_session_is_logged_in_when_its_source_is_gone_too() {
+    let (lab, site) = (Lab::real(), shop());
+    let agent = client(&lab, &[]);
+    agent.ok("start_browser", &json!({"sessionId": "main", "navigationUrl": site.at("/login")}));
+    eval(&agent, Some("main"), "ready.then(() => 1)");
+    let said = agent.ok("start_browser", &json!({"sessionId": "copy", "from": "main", "navigationUrl": site.at("/home")}));
+    assert!(said.text().starts_with("Started browser session copy, a copy of session:main."), "{}", said.text());
+    assert_eq!(found(eval(&agent, Some("copy"), "ready")), inside());
+    agent.ok("close_session", &json!({"sessionId": "main"}));
+    assert_eq!(opened_at(&agent, Some("copy"), &site.at("/home")), inside());
+    agent.fails("start_browser", &json!({"from": "main"}), "session_not_found");
+}
+
+/// Log in once, fan out: pages, their order and what each keeps for itself come along.
+#[test]
+fn forks_have_their_sources_pages_and_are_their_own() {
+    let (lab, site) = (Lab::real(), shop());
+    logged_in(&lab, &site);
+    lab.run(&["eval", "-t", "main", "sessionStorage.step = 'one'"]);
+    assert_eq!(lab.run(&["call", "new_page", "-t", "main", &format!("url={}", site.at("/second"))]).code, 0);
+    lab.run(&["eval", "-t", "main", "sessionStorage.step = 'two'"]);
+    let made = lab.run(&["fork", "-t", "main", "-n", "3"]);
+    assert_eq!((made.code, made.stdout.as_str()), (0, "main-1\nmain-2\nmain-3\n"), "{made:?}");
+    at_once(vec!["main-1", "main-2", "main-3"], |name| {
+        for (index, path, step) in [(0, "/login", "one"), (1, "/second", "two")] {
+            assert_eq!(lab.run(&["call", "select_page", "-t", name, &format!("pageIdx={index}")]).code, 0);
+            let page = lab.run(&["eval", "-t", name, "[location.pathname, sessionStorage.step, localStorage.user]"]);
+            assert_eq!(page.json(), json!([path, step, "ann"]), "{name}");
+        }
+        let ready = lab.run(&["eval", "-t", name, "ready"]);
+        assert_eq!(found(ready.json())["sent"], inside()["sent"], "{name}");
+    });
+    assert_eq!(lab.run(&["eval", "-t", "main-1", "localStorage.clear()"]).code, 0);
+    assert_eq!(lab.run(&["eval", "-t", "main-2", "localStorage.user"]).stdout.trim(), "\"ann\"");
+    assert_eq!(lab.run(&["eval", "-t", "main", "[location.pathname, sessionStorage.step]"]).json(), json!(["/second", "two"]));
+}
+
+/// S3.16: a browser that was killed brings no agent's tabs back by itself.
+#[test]
+fn a_browser_that_is_started_again_restores_no_tabs_of_agents() {
+    let (lab, site) = (Lab::real(), shop());
+    logged_in(&lab, &site);
+    assert_eq!(lab.run(&["fork", "-t", "main", "-n", "2"]).code, 0);
+    let browser = lab.status()["browsers"][0]["pid"].as_u64().unwrap();
+    process::kill(u32::try_from(browser).unwrap());
+    until("its end is known", SOON, || (lab.status()["browsers"] == json!([])).then_some(()));
+    site.asked();
+    let agent = client(&lab, &[]);
+    agent.ok("navigate", &json!({"url": site.at("/after")}));
+    let asked = site.asked();
+    assert!(asked.iter().all(|path| path.ends_with("/after") || path == "/done"), "nothing else was opened: {asked:?}");
+    assert_eq!(agent.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
+    let lost = lab.run(&["call", "list_pages", "-t", "main-1"]);
+    assert!(lost.code == 1 && lost.stderr.contains("[browser_crashed]"), "{lost:?}");
+}
+
+/// S3.26: a page in another window is the same session's, with the same store, and stays so when the first window is closed.
+#[test]
+fn a_page_in_another_window_keeps_its_copys_store() {
+    let (lab, site) = (Lab::real(), shop());
+    logged_in(&lab, &site);
+    let agent = client(&lab, &[]);
+    lab.run(&["profile", "save", "work", "-t", "main"]);
+    agent.ok("start_browser", &json!({"sessionId": "copy", "from": "work", "navigationUrl": site.at("/home")}));
+    eval(&agent, Some("copy"), "localStorage.mine = 1; open('/other', '', 'popup,width=400,height=300'); 1");
+    until("the other window's page is a tab", SOON, || {
+        let pages = agent.ok("list_pages", &json!({"sessionId": "copy"})).structured()["pages"].clone();
+        (pages.as_array().unwrap().len() == 2).then_some(())
+    });
+    agent.ok("select_page", &json!({"sessionId": "copy", "pageIdx": 1}));
+    agent.ok("wait_for", &json!({"sessionId": "copy", "function": "location.pathname === '/other' && document.readyState === 'complete'"}));
+    assert_eq!(found(eval(&agent, Some("copy"), "ready")), inside());
+    agent.ok("close_page", &json!({"sessionId": "copy", "pageIdx": 0}));
+    assert_eq!(eval(&agent, Some("copy"), "[location.pathname, localStorage.mine]"), json!(["/other", "1"]));
+    assert_eq!(opened_at(&agent, Some("copy"), &site.at("/moved")), inside());
+    let main = lab.run(&["eval", "-t", "main", "localStorage.mine ?? 'nothing'"]);
+    assert_eq!(main.stdout.trim(), "\"nothing\"", "and it is no other's: {main:?}");
+}
+
+/// A Chromium as its user starts it; its profile stays when it ends.
+fn persons_browser(profile: &std::path::Path, temporary: &std::path::Path, url: &str) -> std::process::Child {
+    let mut command = Command::new("/usr/lib/chromium/chromium");
+    command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--password-store=basic"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0"]);
+    command.arg(format!("--user-data-dir={}", profile.display())).arg(url).env("TMPDIR", temporary);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the package chromium")
+}
+
+/// Whether any process of a browser runs that keeps its temporary files there.
+fn in_use(temporary: &std::path::Path) -> bool {
+    let mark = format!("TMPDIR={}", temporary.display()).into_bytes();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let environments = processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments.into_iter().any(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == mark))
+}
+
+/// The person's own profile: refused while their browser runs, read while it is closed, and left as it is.
+#[test]
+fn a_persons_profile_is_imported_while_their_browser_is_closed() {
+    let (lab, site) = (Lab::real(), shop());
+    let profile = lab.path().join(".config/chromium");
+    std::fs::create_dir_all(&profile).unwrap();
+    let mut person = persons_browser(&profile, lab.path(), &site.at("/login"));
+    until("it holds its profile", SOON, || profile.join("SingletonLock").symlink_metadata().ok());
+    until("its page has kept everything", SOON * 3, || site.asked().iter().any(|path| path == "/done").then_some(()));
+    let refused = lab.run(&["profile", "import", "mine"]);
+    assert!(refused.code == 1 && refused.stderr.contains(&format!("(pid {})", person.id())), "{refused:?}");
+    assert!(refused.stderr.contains("--attach"), "{refused:?}");
+    // Chromium writes cookies 30 s after they are set, or when it is asked to end.
+    assert!(Command::new("kill").args(["-TERM", &person.id().to_string()]).status().unwrap().success());
+    until("it has ended", SOON, || person.try_wait().unwrap());
+    until("its last process has written what it had", SOON, || (!in_use(lab.path())).then_some(()));
+    let before = listing(&profile.join("Default"));
+    let imported = lab.run_within(&mut lab.command(&["profile", "import", "mine", "--browser", "chromium", "--json"]), SOON * 3);
+    assert_eq!(imported.code, 0, "{imported:?}");
+    assert_eq!(imported.json()["losses"], json!([]), "{imported:?}");
+    assert_eq!(listing(&profile.join("Default")), before, "the person's files are as they were");
+    let names: Vec<_> = std::fs::read_dir(lab.state_dir().join("profiles")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["mine"], "nothing is left of the copy");
+    let missing = lab.run(&["profile", "import", "none", "--browser", "edge"]);
+    assert!(missing.code == 1 && missing.stderr.contains("No profile of edge was found."), "{missing:?}");
+    let agent = client(&lab, &["--from", "mine"]);
+    let home = opened_at(&agent, None, &site.at("/home"));
+    assert_eq!((&home["local"], &home["database"]), (&json!("ann"), &json!("key1")), "{home}");
+}
+
+/// Names and sizes of all files below.
+fn listing(directory: &std::path::Path) -> Vec<(std::path::PathBuf, u64)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        match entry.metadata() {
+            Ok(about) if about.is_dir() => all.extend(listing(&entry.path())),
+            Ok(about) => all.push((entry.path(), about.len())),
+            Err(_) => {}
+        }
+    }
+    all.sort();
+    all
+}
+
+/// A person logs in, in a window, and presses Enter.
+#[test]
+fn a_person_logs_in_in_a_window_and_it_is_kept() {
+    let (lab, site, display) = (Lab::real(), shop(), Display::new());
+    let nowhere = lab.run(&["profile", "login", "work", &site.at("/login")]);
+    assert!(nowhere.code == 1 && nowhere.stderr.contains("There is no display here"), "{nowhere:?}");
+    let mut command = lab.command(&["profile", "login", "work", &site.at("/login")]);
+    command.env("DISPLAY", &display.name).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut login = lab.spawn(&mut command);
+    until("its page has kept everything", SOON * 3, || site.asked().iter().any(|path| path == "/done").then_some(()));
+    std::io::Write::write_all(login.stdin.as_mut().unwrap(), b"\n").unwrap();
+    let ended = until("it is kept", SOON * 3, || login.try_wait().unwrap());
+    assert!(ended.success(), "{ended:?}");
+    let listed = lab.json(&["profile", "ls", "--json"]);
+    let row = &listed["profiles"][0];
+    assert_eq!((&row["name"], &row["from"]), (&json!("work"), &json!("login")), "{row}");
+    assert!(row["last_login_at"].is_string() && row["cookies"].as_u64().unwrap() >= 2, "{row}");
+    assert_eq!(std::fs::read_dir(lab.state_dir().join("profiles")).unwrap().count(), 1, "nothing else is left");
+    let agent = client(&lab, &["--from", "work"]);
+    assert_eq!(opened_at(&agent, None, &site.at("/home")), inside());
+}
