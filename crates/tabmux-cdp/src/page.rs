@@ -126,7 +126,8 @@ impl CdpPage {
         let asked = target::GetTargetInfo { target_id: Some(self.handle.0.clone()) };
         let info = self.connection.call_in(None, &asked, HOUSEKEEPING).await?.target_info;
         self.state.is_at(&info.url);
-        self.look_for_early_document().await
+        self.look_for_early_document();
+        Ok(())
     }
 
     pub(crate) fn state(&self) -> &Arc<PageState> {

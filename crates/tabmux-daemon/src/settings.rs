@@ -136,7 +136,7 @@ impl Default for Clocks {
         Self {
             session_idle: Some(Duration::from_secs(30 * 60)),
             orphan_grace: Some(Duration::from_secs(5 * 60)),
-            session_save: Some(Duration::from_secs(1)),
+            session_save: Some(Duration::from_secs(3)),
             exit_when_empty: Some(Duration::from_secs(60)),
             call_deadline: Duration::from_secs(30),
         }

@@ -81,7 +81,8 @@ fn a_session_moves_into_a_browser_of_its_own_and_back() {
 /// The contract's browser crash, and the way back.
 #[test]
 fn what_was_lost_with_a_killed_browser_comes_back() {
-    let (lab, site) = (Lab::real(), site());
+    let (mut lab, site) = (Lab::real(), site());
+    lab.set("TABMUX_SESSION_SAVE", "200ms");
     let client = lab.ready_client();
     log_in(&client, &site);
     let saved =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tabmux_driver::{Emulation, HOUSEKEEPING, Result, origin_of};
+use tabmux_driver::{Emulation, HOUSEKEEPING, origin_of};
 
 use super::emulation::Asked;
 use super::{CdpPage, PageState};
@@ -70,13 +70,19 @@ impl CdpPage {
         }
     }
 
-    /// A page that another one opened may have its first document already, which nobody could keep waiting.
-    pub(super) async fn look_for_early_document(&self) -> Result<()> {
-        if self.world.origins.is_waiting() {
-            let shown = self.call(&GetFrameTree::default()).await?.frame_tree.frame;
-            early(&self.connection.downgrade(), &self.session, &self.world, &self.state, &shown);
+    /// A page that another one opened may have its first document already, which nobody could keep waiting. Nobody waits for the
+    /// answer: where the document is held it comes only once that is let go, and what it is held for may need our turn.
+    pub(super) fn look_for_early_document(&self) {
+        if !self.world.origins.is_waiting() {
+            return;
         }
-        Ok(())
+        let (connection, session) = (self.connection.clone(), self.session.clone());
+        let (world, state) = (Arc::clone(&self.world), Arc::clone(&self.state));
+        tokio::spawn(async move {
+            if let Ok(tree) = connection.call_in(Some(&session), &GetFrameTree::default(), HOUSEKEEPING).await {
+                early(&connection.downgrade(), &session, &world, &state, &tree.frame_tree.frame);
+            }
+        });
     }
 
     /// Nothing is on its way any more.

@@ -65,6 +65,10 @@ impl CallPages {
     /// The page of a tab that is in the registry; one whose page is gone is gone for good.
     fn live_page(&self, tab: TabId) -> Result<Arc<dyn Page>, Fault> {
         let page = self.world.page(tab).ok_or_else(|| {
+            // Lost with its browser, and perhaps found again with it.
+            if self.world.is_lost() {
+                return crate::browser::crashed("it went away during the call");
+            }
             self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
             Fault::from(tabmux_driver::DriverError::PageGone)
         })?;

@@ -172,6 +172,11 @@ impl World {
         self.context.lock().await.as_ref().is_some_and(|own| Arc::ptr_eq(own, context))
     }
 
+    /// Whether the browser went away since the last call opened one.
+    pub(super) fn is_lost(&self) -> bool {
+        locked(&self.browser).is_none()
+    }
+
     /// From now on its pages are in another browser, made so.
     pub(super) fn settle_in(&self, spec: ContextSpec, browser: &Arc<dyn Browser>) {
         *locked(&self.spec) = ContextSpec { source: None, ..spec };

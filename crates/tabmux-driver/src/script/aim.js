@@ -157,8 +157,22 @@ function isInView(element) {
   return gets(element, hit);
 }
 
-// Whether it, or something it is in, is being moved by the browser.
-const isAnimated = (element) => element.ownerDocument.getAnimations().some(({ effect }) => effect?.target && isWithin(element, effect.target));
+// What of the browser's own moving it, or something it is in, is under way.
+const animationsOf = (element) =>
+  element.ownerDocument
+    .getAnimations()
+    .filter(({ effect, playState }) => playState === "running" && effect?.target && isWithin(element, effect.target));
+
+// Comes when each has gone on with a picture: one that has only just begun stands still for some.
+const MOST_STANDING = 5;
+async function goneOn(animations) {
+  const began = animations.map(({ currentTime }) => currentTime);
+  const stands = ({ playState, pending, currentTime }, at) => playState === "running" && (pending || currentTime === began[at]);
+  for (let drawn = 0; drawn < MOST_STANDING; drawn++) {
+    await frame();
+    if (!animations.some(stands)) return;
+  }
+}
 
 // `{ point }` where the element gets what happens, or why there is none.
 async function reach(element, need, bring, attempt) {
@@ -171,7 +185,9 @@ async function reach(element, need, bring, attempt) {
     element.scrollIntoView({ block, inline: block, behavior: "instant" });
   }
   const before = placeOf(element);
-  if (away || isAnimated(element)) await frame();
+  const animations = animationsOf(element);
+  if (animations.length > 0) await goneOn(animations);
+  else if (away) await frame();
   else await settled(view);
   if (!element.isConnected) return { fault: "stale" };
   if (placeOf(element) !== before) return blocked(element, "moves");
