@@ -143,19 +143,23 @@ impl<'a> History<'a> {
         };
         arguments["sessionId"] = json!(name);
         if kill == Kill::Before {
-            self.kill_daemon();
+            self.kill_daemon(agent);
         }
         let asked = self.agents[agent].start_call(tool, &arguments);
         if kill == Kill::Meanwhile {
-            self.kill_daemon();
+            self.kill_daemon(agent);
         }
         self.agents[agent].finish_call(&asked, SOON)
     }
 
-    fn kill_daemon(&self) {
+    /// The others call at once: a shim that sees three daemons die without a word of use says so, and that is not what is tested.
+    fn kill_daemon(&self, acting: usize) {
         let daemon = self.lab.daemon_pid();
         process::kill(daemon);
         until("it is dead", SOON, || (!process::is_alive(daemon)).then_some(()));
+        for other in (0..AGENTS).filter(|other| *other != acting) {
+            self.listed(other);
+        }
     }
 
     /// Nobody knows what came of the step: it is what it was before, or after, or for a page that was being opened in between.
@@ -259,7 +263,7 @@ impl<'a> History<'a> {
         let given = self.agents[agent].ok("share_session", &json!({"sessionId": name, "mode": mode}));
         let capability = given.result()["capability"].clone();
         if dies {
-            self.kill_daemon();
+            self.kill_daemon(agent);
         }
         let at = json!({"sessionId": capability});
         if mode == "hand_over" && !self.models.contains_key(&(other, name)) {
