@@ -38,7 +38,7 @@ pub(super) fn run() -> Result<()> {
     client.initialize()?;
     log_in(&mut client, &sites)?;
     let mut rows = clones(&mut client, &sites)?;
-    rows.extend(forks(&home, &mut client)?);
+    rows.extend(forks(&home)?);
     let text = report(&rows);
     println!("{text}");
     document::write_part("copies", &text)?;
@@ -112,21 +112,22 @@ fn check(client: &mut Lines, session: &str, url: &str) -> Result<()> {
     Ok(())
 }
 
-fn forks(home: &Home, client: &mut Lines) -> Result<Vec<Row>> {
-    let fork = |client: &mut Lines, count: usize| -> Result<Duration> {
+fn forks(home: &Home) -> Result<Vec<Row>> {
+    // The operator asks for the copies, so they are the operator's.
+    let fork = |count: usize| -> Result<Duration> {
         let began = Instant::now();
         let made = home.run(&["fork", "-t", "source", "-n", &count.to_string(), "--json"])?;
         let took = began.elapsed();
         let names: Vec<_> = made["sessions"].as_array().into_iter().flatten().filter_map(|session| session["sessionId"].as_str()).collect();
         ensure!(names.len() == count, "{count} copies were asked for: {made}");
         for name in names {
-            client.call("close_session", &json!({"sessionId": name}))?;
+            home.run(&["kill-session", "-t", name, "--json"])?;
         }
         Ok(took)
     };
     let (mut one, mut ten) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        let (a, b) = (fork(client, 1)?, fork(client, FORKS)?);
+        let (a, b) = (fork(1)?, fork(FORKS)?);
         if round > 0 {
             one.push(a);
             ten.push(b);
