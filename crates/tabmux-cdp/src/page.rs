@@ -254,6 +254,7 @@ impl Page for CdpPage {
                 let underway = Underway::begin(self);
                 let gone = self.go(to).await;
                 underway.over();
+                self.world.origins.page_is_there();
                 gone
             }
             Err(unusable) => Err(unusable),

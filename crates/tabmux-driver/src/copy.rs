@@ -2,6 +2,7 @@
 //! file, a profile. What could not be copied is said by name, never by value. Deliberately absent: storage that belongs to a
 //! frame of another site (it is kept per embedding site, and no format has words for it), caches and service workers.
 
+mod leisure;
 mod once;
 mod origins;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use leisure::{Leisure, Opening};
 pub use once::ReadOnce;
 pub use origins::{Origins, origin_of};
 

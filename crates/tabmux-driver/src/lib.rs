@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use act::{Acted, Action, Bring, Button, Click, MAX_TYPED, Modifiers, PATIENCE, Verb};
 pub use cookie::{Cookie, SameSite};
-pub use copy::{Beginning, Copied, Footprint, Origins, PageSeed, ReadOnce, SessionStorage, Source, origin_of};
+pub use copy::{Beginning, Copied, Footprint, Leisure, Opening, Origins, PageSeed, ReadOnce, SessionStorage, Source, origin_of};
 pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};

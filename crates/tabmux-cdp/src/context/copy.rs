@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{
-    Beginning, Context, Cookie, DATABASES, DriverError, OriginStorage, Page, PageSeed, Result, Source, StorageItem, failpoint, origin_of,
+    Beginning, Context, Cookie, DATABASES, DriverError, Leisure, Opening, OriginStorage, Page, PageSeed, Result, Source, StorageItem,
+    failpoint, origin_of,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -97,7 +98,8 @@ impl From<Kept> for OriginStorage {
 
 impl CdpContext {
     /// Gives it the cookies now, and the rest in its own time.
-    pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning) -> Result<()> {
+    pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning, leisure: &Leisure) -> Result<()> {
+        let opening = leisure.opening();
         let source = Arc::clone(beginning.source());
         let cookies = source.cookies().await?;
         failpoint("copy-read");
@@ -107,7 +109,7 @@ impl CdpContext {
         self.world.origins.cookies_arrived(cookies.len() - refused.len(), named);
         self.world.origins.expect(&source.origins().await?);
         if self.world.origins.is_waiting() {
-            let filling = tokio::spawn(fill(Arc::downgrade(self), source));
+            let filling = tokio::spawn(fill(Arc::downgrade(self), source, leisure.clone(), opening));
             self.inner().filling = Some(AbortOnDropHandle::new(filling));
         }
         Ok(())
@@ -125,10 +127,10 @@ impl CdpContext {
     }
 }
 
-async fn fill(context: Weak<CdpContext>, source: Arc<dyn Source>) {
+async fn fill(context: Weak<CdpContext>, source: Arc<dyn Source>, leisure: Leisure, opening: Opening) {
     let Some(origins) = context.upgrade().map(|context| Arc::clone(&context.world.origins)) else { return };
     let tabs = HiddenTabs::of(Weak::clone(&context));
-    origins.fill(&*source, |kept| write(&tabs, kept)).await;
+    origins.fill(&*source, &leisure, opening, |kept| write(&tabs, kept)).await;
     if let Some(context) = context.upgrade() {
         context.pages().iter().for_each(|page| page.documents_need_not_wait());
     }

@@ -4,9 +4,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use url::Url;
 
+use super::leisure::{Leisure, Opening};
 use super::{Copied, Footprint, Source};
 use crate::{DriverError, OriginStorage, Result};
 
@@ -16,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long reading and writing one origin may take.
 const COPYING: Duration = Duration::from_secs(20);
 
+/// How long what nobody waits for leaves the browser to the copy's first page.
+const PAGES_FIRST: Duration = Duration::from_secs(2);
+
 /// More than anybody keeps things at; those that come later are not remembered.
 const MAX_ORIGINS: usize = 1000;
 
@@ -24,6 +28,8 @@ pub struct Origins {
     state: watch::Sender<State>,
     copied: watch::Sender<Copied>,
     footprint: watch::Sender<Footprint>,
+    /// A page of the context is there.
+    shown: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -33,15 +39,6 @@ struct State {
     underway: BTreeSet<String>,
     /// A document waits for these.
     wanted: BTreeSet<String>,
-}
-
-/// Which origins are taken next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
-    /// Those that are wanted, then the others in their order.
-    Any,
-    /// Those that are wanted. So nobody waits behind origins that are slow.
-    Wanted,
 }
 
 impl Origins {
@@ -121,51 +118,82 @@ impl Origins {
         }
     }
 
-    /// Brings what is on its way from the source, two origins at a time and those first that somebody waits for.
-    pub async fn fill<F>(&self, source: &dyn Source, put: impl Fn(OriginStorage) -> F + Sync)
-    where
-        F: Future<Output = Result<()>> + Send,
-    {
-        tokio::join!(self.bring(Lane::Any, source, &put), self.bring(Lane::Any, source, &put), self.bring(Lane::Wanted, source, &put));
+    /// A page of the context has arrived where it was going: there is time for the rest.
+    pub fn page_is_there(&self) {
+        self.shown.notify_one();
     }
 
-    async fn bring<F>(&self, lane: Lane, source: &dyn Source, put: &(impl Fn(OriginStorage) -> F + Sync))
+    /// Brings what is on its way from the source: at once what somebody waits for, and the rest when the browser has time.
+    pub async fn fill<F>(&self, source: &dyn Source, leisure: &Leisure, opening: Opening, put: impl Fn(OriginStorage) -> F + Sync)
     where
         F: Future<Output = Result<()>> + Send,
     {
-        while let Some(origin) = self.next(lane).await {
-            let bringing = Box::pin(async {
-                let mut kept = source.kept(&origin).await.map_err(why)?;
-                let left = std::mem::take(&mut kept.left_out);
-                if !kept.is_empty() {
-                    put(kept).await.map_err(why)?;
-                }
-                Ok(left)
-            });
-            let brought = tokio::select! {
-                biased;
-                // Whoever waited for it goes on without it, and must not meet it later.
-                () = self.settled(&origin) => continue,
-                brought = tokio::time::timeout(COPYING, bringing) => brought,
-            };
-            self.settle(&origin, brought.unwrap_or_else(|_| Err("it took too long".to_owned())));
+        // Two each, so that nobody waits behind an origin that is slow.
+        let (wanted, rest) = (|| self.bring_wanted(source, &put), || self.bring_rest(source, leisure, &put));
+        let mut all = std::pin::pin!(async { tokio::join!(wanted(), wanted(), rest(), rest()) });
+        tokio::select! {
+            biased;
+            _ = &mut all => return,
+            _ = tokio::time::timeout(PAGES_FIRST, self.shown.notified()) => drop(opening),
         }
+        all.await;
     }
 
-    async fn next(&self, lane: Lane) -> Option<String> {
+    async fn bring_wanted<F>(&self, source: &dyn Source, put: &(impl Fn(OriginStorage) -> F + Sync))
+    where
+        F: Future<Output = Result<()>> + Send,
+    {
         let mut changes = self.state.subscribe();
-        loop {
-            let left = !changes.borrow_and_update().waiting.is_empty();
-            let mut taken = None;
-            self.state.send_if_modified(|state| {
-                taken = state.take(lane);
-                taken.is_some()
-            });
-            if taken.is_some() || !left {
-                return taken;
+        while changes
+            .wait_for(|state| state.waiting.is_empty() || state.next_wanted().is_some())
+            .await
+            .is_ok_and(|state| !state.waiting.is_empty())
+        {
+            if let Some(origin) = self.take(State::next_wanted) {
+                self.bring(&origin, source, put).await;
             }
-            changes.changed().await.ok()?;
         }
+    }
+
+    async fn bring_rest<F>(&self, source: &dyn Source, leisure: &Leisure, put: &(impl Fn(OriginStorage) -> F + Sync))
+    where
+        F: Future<Output = Result<()>> + Send,
+    {
+        while let Some(_turn) = leisure.turn().await {
+            let Some(origin) = self.take(|state| (!state.waiting.is_empty()).then_some(0)) else { return };
+            self.bring(&origin, source, put).await;
+        }
+    }
+
+    async fn bring<F>(&self, origin: &str, source: &dyn Source, put: &(impl Fn(OriginStorage) -> F + Sync))
+    where
+        F: Future<Output = Result<()>> + Send,
+    {
+        let bringing = Box::pin(async {
+            let mut kept = source.kept(origin).await.map_err(why)?;
+            let left = std::mem::take(&mut kept.left_out);
+            if !kept.is_empty() {
+                put(kept).await.map_err(why)?;
+            }
+            Ok(left)
+        });
+        let brought = tokio::select! {
+            biased;
+            // Whoever waited for it goes on without it, and must not meet it later.
+            () = self.settled(origin) => return,
+            brought = tokio::time::timeout(COPYING, bringing) => brought,
+        };
+        self.settle(origin, brought.unwrap_or_else(|_| Err("it took too long".to_owned())));
+    }
+
+    fn take(&self, which: impl Fn(&State) -> Option<usize>) -> Option<String> {
+        let mut taken = None;
+        self.state.send_if_modified(|state| {
+            taken = which(state).and_then(|at| state.waiting.remove(at));
+            state.underway.extend(taken.clone());
+            taken.is_some()
+        });
+        taken
     }
 
     async fn settled(&self, origin: &str) {
@@ -220,12 +248,8 @@ impl State {
         self.underway.contains(origin) || self.waiting.iter().any(|waiting| waiting == origin)
     }
 
-    fn take(&mut self, lane: Lane) -> Option<String> {
-        let wanted = self.waiting.iter().position(|origin| self.wanted.contains(origin));
-        let at = wanted.or((lane == Lane::Any).then_some(0))?;
-        let origin = self.waiting.remove(at)?;
-        self.underway.insert(origin.clone());
-        Some(origin)
+    fn next_wanted(&self) -> Option<usize> {
+        self.waiting.iter().position(|origin| self.wanted.contains(origin))
     }
 
     fn forget(&mut self, origin: &str) -> bool {
@@ -290,12 +314,14 @@ mod tests {
         origins.expect(&names.iter().map(|name| format!("https://{name}.test/")).collect::<Vec<_>>());
         let (put, source) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Gated(Semaphore::new(permits))));
         let (filled, written, from) = (Arc::clone(&origins), Arc::clone(&put), Arc::clone(&source));
+        let leisure = Leisure::default();
         tokio::spawn(async move {
             let write = |kept: OriginStorage| {
                 written.lock().unwrap().push(kept.origin);
                 std::future::ready(Ok(()))
             };
-            filled.fill(&*from, write).await;
+            filled.page_is_there();
+            filled.fill(&*from, &leisure, leisure.opening(), write).await;
         });
         (origins, put, source)
     }

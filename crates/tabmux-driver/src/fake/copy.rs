@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::page::FakePage;
 use super::{FakeContext, locked, visit};
-use crate::{Beginning, Cookie, DriverError, Navigation, OriginStorage, Page, PageSeed, Result, Source, origin_of};
+use crate::{Beginning, Cookie, DriverError, Leisure, Navigation, OriginStorage, Page, PageSeed, Result, Source, origin_of};
 
 /// A living context. It can be read for as long as that is open.
 #[derive(Debug)]
@@ -56,7 +56,11 @@ impl FakeContext {
         self.origins.cookies_arrived(cookies.len() - refused.len(), names);
         self.origins.expect(&source.origins().await?);
         let (origins, jar) = (Arc::clone(&self.origins), Arc::clone(&self.cookies));
-        locked(&self.filling).spawn(async move { origins.fill(&*source, |kept| std::future::ready(jar.put_kept(kept))).await });
+        locked(&self.filling).spawn(async move {
+            let leisure = Leisure::default();
+            origins.page_is_there();
+            origins.fill(&*source, &leisure, leisure.opening(), |kept| std::future::ready(jar.put_kept(kept))).await;
+        });
         Ok(())
     }
 
