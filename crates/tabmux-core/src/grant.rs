@@ -78,11 +78,15 @@ pub struct Deed<'a> {
     pub touch: Touch,
 }
 
-/// Whether a call leaves everything as it is.
+/// What a call does to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
+    /// Leaves everything as it is.
     Looks,
+    /// Works on its pages.
     Acts,
+    /// Decides about the session itself, as closing it does: where it lives, and what it goes on with. No grant is for that.
+    Governs,
 }
 
 impl Grant {
@@ -92,7 +96,11 @@ impl Grant {
 
     /// Whether a call may do this.
     pub(crate) fn allows(&self, deed: Deed<'_>) -> bool {
-        let far_enough = deed.touch == Touch::Looks || self.right > Right::Read;
+        let far_enough = match deed.touch {
+            Touch::Looks => true,
+            Touch::Acts => self.right > Right::Read,
+            Touch::Governs => false,
+        };
         far_enough && self.tools.as_ref().is_none_or(|tools| tools.contains(deed.tool))
     }
 }

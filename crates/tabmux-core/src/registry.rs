@@ -20,10 +20,11 @@ use std::sync::Arc;
 
 use crate::session::Live;
 use crate::{
-    CallId, ClientId, Fault, GrantKey, Identity, Kind, Link, Millis, OnLost, Scoping, Seat, Session, SessionId, TabId, TabNumber, Uuid,
+    CallId, ClientId, Fault, Grant, GrantKey, Identity, Kind, Link, Millis, OnLost, Scoping, Seat, Session, SessionId, TabId, TabNumber,
+    Uuid,
 };
 
-pub use calls::Admitted;
+pub use calls::{Admitted, Lane};
 pub use grants::{Revoke, Shared};
 pub use sessions::{Listed, Open, Opened, check_name};
 pub use tabs::{House, TabRef, foreign_tab};
@@ -126,6 +127,8 @@ pub struct Registry {
     endings: HashMap<Identity, VecDeque<endings::Ending>>,
     /// What others may do, by the hash of the capability they show.
     grants: BTreeMap<GrantKey, grants::Given>,
+    /// Those that ended last, the latest first.
+    ended_grants: VecDeque<Arc<Grant>>,
     calls: HashMap<u64, calls::Call>,
     /// Calls inside the daemon, whether they have come to a session yet or not.
     visits: usize,
@@ -154,6 +157,7 @@ impl Registry {
             numbers: HashMap::new(),
             endings: HashMap::new(),
             grants: BTreeMap::new(),
+            ended_grants: VecDeque::new(),
             calls: HashMap::new(),
             visits: 0,
             next_client: 1,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
-use tabmux_core::{ClientId, Fault, Identity, Leave, Link};
+use tabmux_core::{ClientId, Fault, GrantKey, Identity, Leave, Link};
 use tabmux_mcp::{Dispatch, HttpSessions, SessionStoreError, ToolAnswer, ToolCall};
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +66,13 @@ impl Backend for HubBackend {
         if let Some(client) = clients.get(&who).filter(|client| self.hub.look(|registry| registry.identity(**client).is_some())) {
             return *client;
         }
+        // Grants come and go; of one that is over nobody comes again.
+        let over = |who: &HttpIdentity, client: ClientId| {
+            matches!(who, HttpIdentity::Grant(_)) && self.hub.look(|registry| registry.is_over(client))
+        };
+        for (_, client) in clients.extract_if(|who, client| over(who, *client)) {
+            self.hub.detach(client, Leave::Lost);
+        }
         let profile = Profile { label: "http".into(), ..Profile::default() };
         // While the daemon stops there is no client; calls of this one are refused as not registered.
         let Some(client) = self.hub.attach(identity(&who), Link::None, profile) else { return ClientId(0) };
@@ -108,7 +115,11 @@ impl Backend for HubBackend {
     }
 
     fn has_session(&self, who: &HttpIdentity, session: &str) -> bool {
-        self.hub.look(|registry| registry.owns(&identity(who), session))
+        self.hub.look(|registry| registry.has(&identity(who), session))
+    }
+
+    fn holder(&self, capability: &str) -> Option<GrantKey> {
+        self.hub.holder(capability)
     }
 }
 
@@ -122,6 +133,7 @@ fn identity(who: &HttpIdentity) -> Identity {
         HttpIdentity::McpSession(id) => Identity::Http(id.as_str().into()),
         HttpIdentity::Token(name) => Identity::Token(name.as_str().into()),
         HttpIdentity::Path(name) => Identity::Path(name.as_str().into()),
+        HttpIdentity::Grant(key) => Identity::Grant(*key),
         HttpIdentity::Anonymous => Identity::Nobody,
     }
 }

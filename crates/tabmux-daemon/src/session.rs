@@ -28,6 +28,7 @@ use crate::sources::Whence;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
+pub(crate) use reach::Reach;
 pub(crate) use saving::sweep_saved;
 use world::World;
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, GrantKey};
 use tabmux_wire::names;
 
 const MAIN_FILE: &str = "token";
@@ -36,6 +36,8 @@ pub struct Tokens {
 pub enum TokenHolder {
     Main,
     Named(String),
+    /// A capability instead of a token: it is for what its grant says, and the hub knows it.
+    Grant(GrantKey),
 }
 
 /// A named token as `tabmux token ls` shows it.

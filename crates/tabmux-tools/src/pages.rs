@@ -31,6 +31,14 @@ pub trait Pages: Send + Sync {
     fn may_go(&self, _url: &str) -> Result<(), Fault> {
         Ok(())
     }
+    /// Whether the call may be told what is at this address, for the same reason.
+    fn may_see(&self, _url: &str) -> bool {
+        true
+    }
+    /// Refuses what cannot be told apart by site, where the call is for some sites only.
+    fn may_see_all(&self) -> Result<(), Fault> {
+        Ok(())
+    }
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);
 }

@@ -114,6 +114,8 @@ fn common_properties(run: Run) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use tabmux_core::Touch;
+
     use super::*;
     use crate::Effect;
 
@@ -177,8 +179,9 @@ mod tests {
     /// A grant for looking is not for what could change something through a tool that otherwise looks.
     #[test]
     fn only_tools_that_look_are_for_who_may_only_look() {
-        let looks = |name: &str, args: Value| find(name).unwrap().only_looks(args.as_object().unwrap());
-        let lookers: Vec<_> = TABLE.iter().filter(|tool| tool.only_looks(&Map::new())).map(|tool| tool.name).collect();
+        let looks = |name: &str, args: Value| find(name).unwrap().touch(args.as_object().unwrap()) == Touch::Looks;
+        let named = |touch: Touch| TABLE.iter().filter(|tool| tool.touch(&Map::new()) == touch).map(|tool| tool.name).collect::<Vec<_>>();
+        let lookers = named(Touch::Looks);
         assert_eq!(
             lookers,
             [
@@ -193,6 +196,7 @@ mod tests {
                 "downloads"
             ]
         );
+        assert_eq!(named(Touch::Governs), ["restore", "migrate"], "where a session lives is its owner's affair");
         assert!(looks("screenshot", json!({ "file": null, "fullPage": true })) && looks("wait_for", json!({ "text": "x" })));
         assert!(!looks("screenshot", json!({ "file": "/tmp/a.png" })) && !looks("wait_for", json!({ "function": "f()" })));
     }

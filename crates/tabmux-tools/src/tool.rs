@@ -5,7 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tabmux_core::Fault;
+use tabmux_core::{Fault, Touch};
 
 use crate::{Arguments, Common, Desk, Pages, Reply};
 
@@ -88,17 +88,18 @@ pub trait PageTool: Send + Sync {
     fn watches(&self, _args: &Arguments) -> Option<String> {
         None
     }
-    /// Whether a call with these arguments leaves page and disk as they are, where that is not what the table says of the tool.
-    fn only_looks(&self, _args: &Arguments) -> Option<bool> {
+    /// What a call with these arguments does to the session, where that is not what the table says of the tool. Who only looks leaves
+    /// page and disk as they are.
+    fn touch(&self, _args: &Arguments) -> Option<Touch> {
         None
     }
 }
 
 impl Tool {
-    /// Whether a call with these arguments leaves page and disk as they are, so that a grant for looking is enough for it.
-    pub fn only_looks(&self, args: &Arguments) -> bool {
-        let said = if let Run::Page(tool) = self.run { tool.only_looks(args) } else { None };
-        said.unwrap_or(self.effect == Effect::Read)
+    /// What a call with these arguments does to the session: so far must a grant go that is enough for it.
+    pub fn touch(&self, args: &Arguments) -> Touch {
+        let said = if let Run::Page(tool) = self.run { tool.touch(args) } else { None };
+        said.unwrap_or(if self.effect == Effect::Read { Touch::Looks } else { Touch::Acts })
     }
 }
 

@@ -1,21 +1,25 @@
 //! Random histories of the shipped binary: agents open sessions and tabs, act, close, share, hand over, leave, come back and reach for what
 //! is not theirs, and the daemon is killed between the steps and in the middle of them. After every step each session is what
-//! the model says, or, where a kill left the outcome unknown, what it was before or after the step. `TABMUX_SEED` repeats a run.
+//! the model says, or, where a kill left the outcome unknown, what it was before or after the step. Several are played at once, each
+//! with a daemon of its own; every history has its own seed, so that one that fails is played again alone (`TABMUX_SEED`).
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::site::Site;
-use support::{Chance, Lab, Mcp, Reply, SOON, amount, process, until, wait};
+use support::{Chance, Lab, Mcp, Reply, SOON, amount, is_soak, process, until, wait};
 
 const AGENTS: usize = 3;
 const NAMES: [&str; 3] = ["left", "middle", "right"];
 /// Steps of one history.
 const STEPS: usize = 14;
+/// How often a soak says how far it is.
+const MILESTONE: usize = 500;
 
 /// The id of a tab and where it is.
 type Tab = (u64, String);
@@ -44,6 +48,11 @@ impl Model {
         (self.tabs.clone(), self.current)
     }
 
+    /// Where its current tab is.
+    fn url(&self) -> Option<&str> {
+        self.tabs.iter().find(|(tab, _)| Some(*tab) == self.current).map(|(_, url)| url.as_str())
+    }
+
     fn at_current(&mut self) -> Option<&mut String> {
         let current = self.current;
         self.tabs.iter_mut().find(|(tab, _)| Some(*tab) == current).map(|(_, url)| url)
@@ -56,6 +65,8 @@ enum Step {
     Open,
     Tab,
     Go,
+    /// Fills in a field of the current page.
+    Act,
     Select(usize),
     CloseTab(usize),
     Close,
@@ -69,10 +80,30 @@ enum Kill {
     Meanwhile,
 }
 
+/// All histories of a run, which several homes take from.
+struct Course {
+    first: Chance,
+    histories: usize,
+    begun: AtomicUsize,
+    since: Instant,
+}
+
+impl Course {
+    fn next(&self) -> Option<Chance> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        if number > 0 && number % MILESTONE == 0 {
+            println!("{number} histories in {:?}", self.since.elapsed());
+        }
+        (number < self.histories).then(|| self.first.part(number))
+    }
+}
+
 struct History<'a> {
     lab: &'a Lab,
+    course: &'a Course,
     site: Site,
     chance: Chance,
+    seed: u64,
     agents: Vec<Mcp>,
     models: BTreeMap<(usize, &'static str), Model>,
     pages: usize,
@@ -80,15 +111,26 @@ struct History<'a> {
     story: Vec<String>,
 }
 
+impl Drop for History<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the history of TABMUX_SEED={} TABMUX_SOAK_HISTORIES=1 broke: {:#?}", self.seed, self.story);
+            // The others finish what they are at.
+            self.course.begun.store(self.course.histories, Ordering::Relaxed);
+        }
+    }
+}
+
 impl<'a> History<'a> {
-    fn begin(lab: &'a Lab, chance: Chance) -> Self {
+    fn at(lab: &'a Lab, course: &'a Course) -> Self {
         let agents = (0..AGENTS).map(|agent| arrive(lab, agent)).collect();
-        let site = Site::start(|path| format!("<title>{path}</title>"));
-        Self { lab, site, chance, agents, models: BTreeMap::new(), pages: 0, story: Vec::new() }
+        let site = Site::start(|path| format!("<title>{path}</title><input id=name aria-label=Name>"));
+        Self { lab, course, site, chance: course.first.clone(), seed: 0, agents, models: BTreeMap::new(), pages: 0, story: Vec::new() }
     }
 
-    fn play(&mut self, steps: usize) {
-        for _ in 0..steps {
+    fn play(&mut self, chance: Chance) {
+        (self.seed, self.chance) = (chance.seed(), chance);
+        for _ in 0..STEPS {
             let agent = self.chance.below(AGENTS);
             let name = NAMES[self.chance.below(NAMES.len())];
             match self.chance.below(12) {
@@ -102,13 +144,16 @@ impl<'a> History<'a> {
     }
 
     fn step(&mut self, agent: usize, name: &'static str) {
-        let tabs = self.models.get(&(agent, name)).map(|model| model.tabs.len());
-        let step = match (tabs, self.chance.below(6)) {
+        let model = self.models.get(&(agent, name));
+        let tabs = model.map(|model| model.tabs.len());
+        let has_field = model.is_some_and(|model| model.url().is_some_and(|url| url != "about:blank"));
+        let step = match (tabs, self.chance.below(7)) {
             (None, _) => Step::Open,
             (Some(_), 0) => Step::Close,
             (Some(1..), 1) => Step::CloseTab(self.chance.below(tabs.unwrap_or(1))),
             (Some(1..), 2) => Step::Select(self.chance.below(tabs.unwrap_or(1))),
             (Some(_), 3) => Step::Go,
+            (Some(_), 4) if has_field => Step::Act,
             (Some(_), _) => Step::Tab,
         };
         let kill = match self.chance.below(10) {
@@ -126,7 +171,7 @@ impl<'a> History<'a> {
             self.models.remove(&(agent, name));
             self.models.extend(after.map(|after| ((agent, name), after)));
         } else {
-            assert!(kill == Kill::Meanwhile && reply.code() == "outcome_unknown", "{:#?}\n{reply:?}", self.story);
+            assert!(kill == Kill::Meanwhile && reply.code() == "outcome_unknown", "{reply:?}");
             self.learn(agent, name, before.as_ref(), step, &url);
         }
         self.check(agent, name);
@@ -137,6 +182,7 @@ impl<'a> History<'a> {
             Step::Open => ("start_browser", json!({"navigationUrl": url})),
             Step::Tab => ("new_page", json!({"url": url})),
             Step::Go => ("navigate", json!({"url": url})),
+            Step::Act => ("set_value", json!({"selector": "#name", "value": url})),
             Step::Select(index) => ("select_page", json!({"pageIdx": index})),
             Step::CloseTab(index) => ("close_page", json!({"pageIdx": index})),
             Step::Close => ("close_session", json!({})),
@@ -154,7 +200,7 @@ impl<'a> History<'a> {
 
     /// The others call at once: a shim that sees three daemons die without a word of use says so, and that is not what is tested.
     fn kill_daemon(&self, acting: usize) {
-        let daemon = self.lab.daemon_pid();
+        let daemon = pid_of_daemon(self.lab);
         process::kill(daemon);
         until("it is dead", SOON, || (!process::is_alive(daemon)).then_some(()));
         for other in (0..AGENTS).filter(|other| *other != acting) {
@@ -187,9 +233,9 @@ impl<'a> History<'a> {
                     *tabs == old
                 }
             }
-            (Some(shown), Step::Close) => known.as_ref() == Some(shown),
+            (Some(shown), Step::Close | Step::Act) => known.as_ref() == Some(shown),
         };
-        assert!(is_between, "{:#?}\nbefore: {before:?}\nnow: {seen:?}", self.story);
+        assert!(is_between, "before: {before:?}\nnow: {seen:?}");
         self.models.remove(&(agent, name));
         if let Some((tabs, current)) = seen {
             let highest = tabs.iter().map(|(tab, _)| *tab).chain(before.map(|model| model.highest)).max().unwrap_or_default();
@@ -201,7 +247,7 @@ impl<'a> History<'a> {
     fn check(&mut self, agent: usize, name: &'static str) {
         let wanted = self.models.get(&(agent, name)).map(Model::shown);
         let seen = self.seen(agent, name);
-        assert_eq!(seen, wanted, "{:#?}", self.story);
+        assert_eq!(seen, wanted);
     }
 
     /// The tabs of a session and which is current, as its agent sees them.
@@ -211,7 +257,7 @@ impl<'a> History<'a> {
         if ["session_not_found", "stale_epoch"].contains(&reply.code().as_str()) {
             return None;
         }
-        assert!(!reply.failed(), "{:#?}\n{reply:?}", self.story);
+        assert!(!reply.failed(), "{reply:?}");
         let pages = reply.structured()["pages"].as_array().unwrap().clone();
         let tabs = pages.iter().map(|page| (number(&page["tabId"]), page["url"].as_str().unwrap().to_owned())).collect();
         let current = pages.iter().find(|page| page["current"] == json!(true)).map(|page| number(&page["tabId"]));
@@ -248,7 +294,7 @@ impl<'a> History<'a> {
                 let mut arguments = arguments;
                 arguments["sessionId"] = json!(uuid);
                 let code = self.agents[agent].call(tool, &arguments).code();
-                assert!(["session_not_found", "stale_epoch"].contains(&code.as_str()), "{code}: {:#?}", self.story);
+                assert!(["session_not_found", "stale_epoch"].contains(&code.as_str()), "{code}");
             }
         }
     }
@@ -277,7 +323,7 @@ impl<'a> History<'a> {
             self.agents[other].ok("list_pages", &at);
             if let Some(tab) = model.current {
                 let chosen = self.agents[other].call("select_page", &json!({"sessionId": capability, "tabId": format!("t{tab}")}));
-                assert_eq!(chosen.failed(), mode == "read", "{:#?}\n{chosen:?}", self.story);
+                assert_eq!(chosen.failed(), mode == "read", "{chosen:?}");
             }
         }
         self.agents[agent].ok("share_session", &json!({"revoke": capability}));
@@ -294,7 +340,7 @@ impl<'a> History<'a> {
                 .filter(|((owner, _), _)| *owner == agent)
                 .map(|((_, name), model)| ((*name).to_owned(), model.uuid.clone()))
                 .collect();
-            assert_eq!(self.listed(agent), wanted, "{:#?}", self.story);
+            assert_eq!(self.listed(agent), wanted);
             for name in NAMES {
                 self.check(agent, name);
             }
@@ -304,13 +350,13 @@ impl<'a> History<'a> {
         }
         let began = Instant::now();
         loop {
-            let status = self.lab.status();
+            let status = self.lab.glance();
             let contexts: u64 = status["browsers"].as_array().unwrap().iter().filter_map(|browser| browser["contexts"].as_u64()).sum();
             let sessions = ["active", "orphaned"].map(|state| status["sessions"][state].as_u64().unwrap());
             if contexts == 0 && sessions == [0, 0] {
                 break;
             }
-            assert!(began.elapsed() < SOON, "left over: {status}\n{:#?}", self.story);
+            assert!(began.elapsed() < SOON, "left over: {status}");
             wait::pass(Duration::from_millis(5));
         }
         self.models.clear();
@@ -334,6 +380,10 @@ fn done(before: Option<Model>, step: Step, url: &str, reply: &Reply) -> Option<M
             Some(at) => url.clone_into(at),
             None => model.add(number(&reply.result()["tabId"]), url),
         },
+        Step::Act => {
+            let acted_at = (Some(number(&reply.result()["tabId"])), reply.result()["url"].as_str().map(str::to_owned));
+            assert_eq!(acted_at, (model.current, model.url().map(str::to_owned)), "{reply:?}");
+        }
         Step::Select(index) => model.current = Some(model.tabs[index].0),
         Step::CloseTab(index) => {
             let (closed, _) = model.tabs.remove(index);
@@ -351,30 +401,43 @@ fn number(tab: &Value) -> u64 {
     tab.as_str().and_then(|tab| tab.strip_prefix('t')).and_then(|tab| tab.parse().ok()).unwrap_or_else(|| panic!("no tab id: {tab}"))
 }
 
+fn pid_of_daemon(lab: &Lab) -> u32 {
+    u32::try_from(lab.glance()["pid"].as_u64().expect("status has a pid")).expect("pids are small")
+}
+
 fn arrive(lab: &Lab, agent: usize) -> Mcp {
     let client = lab.client_with(&["mcp", "--session", &format!("agent{agent}")]);
     client.initialize();
     client
 }
 
-fn play(lab: &Lab, histories: usize, what: &str) {
-    let began = Instant::now();
-    let chance = Chance::announced(what);
-    let mut history = History::begin(lab, chance);
-    for _ in 0..histories {
-        history.play(STEPS);
-    }
-    println!("{histories} histories of {STEPS} steps in {:?}", began.elapsed());
+/// Plays so many, in so many homes at once; the soak has the machine to itself.
+fn play(home: impl Fn() -> Lab + Sync, homes: usize, histories: usize, what: &str) {
+    let course = Course { first: Chance::announced(what), histories, begun: AtomicUsize::new(0), since: Instant::now() };
+    std::thread::scope(|scope| {
+        for _ in 0..homes.min(histories) {
+            scope.spawn(|| {
+                let lab = home();
+                let mut history = History::at(&lab, &course);
+                while let Some(chance) = course.next() {
+                    history.play(chance);
+                }
+            });
+        }
+    });
+    println!("{histories} histories of {STEPS} steps in {:?}", course.since.elapsed());
 }
 
 /// S1.41, S1.42, S2.23, S3.14
 #[test]
 fn whatever_happens_every_session_is_its_owners_and_as_it_was_left() {
-    play(&Lab::new(), amount("TABMUX_SOAK_HISTORIES", 12), "histories");
+    const HISTORIES: &str = "TABMUX_SOAK_HISTORIES";
+    play(Lab::new, if is_soak(HISTORIES) { 8 } else { 2 }, amount(HISTORIES, 12), "histories");
 }
 
 /// S2.31, S3.36
 #[test]
 fn the_same_holds_with_a_real_browser() {
-    play(&Lab::real(), amount("TABMUX_SOAK_REAL_HISTORIES", 2), "histories with Chromium");
+    const HISTORIES: &str = "TABMUX_SOAK_REAL_HISTORIES";
+    play(Lab::real, if is_soak(HISTORIES) { 3 } else { 1 }, amount(HISTORIES, 2), "histories with Chromium");
 }

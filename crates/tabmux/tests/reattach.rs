@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use support::site::Site;
-use support::{Lab, Mcp, Reply, SOON, process, until};
+use support::{Http, Lab, Mcp, Reply, SOON, process, until};
 
 fn site() -> Site {
     Site::start(|path| format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>"))
@@ -172,6 +172,13 @@ fn by_a_capability() {
         },
         &site,
     );
+    // Over HTTP too, where the id it was given is worth nothing with another's.
+    let bearer = |capability: &str| Http::new(lab.http().port, capability);
+    let id = bearer(&own).initialize("/mcp");
+    is_home(|tool, args| bearer(&own).call("/mcp", &id, tool, args), &site);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let headers = [("mcp-session-id", id.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    assert_eq!([bearer(&others), lab.http()].map(|with| with.post("/mcp", &headers, &ping).status), [404; 2]);
     assert_eq!(lab.status()["sessions"]["orphaned"], 0, "who holds a capability leaves nothing behind");
 }
 
@@ -192,6 +199,8 @@ fn too_late_by_a_capability() {
         assert!(said.code != 0 && said.stdout.is_empty() && said.stderr.contains("unauthorized"), "{arguments:?}: {said:?}");
         assert!(!said.stderr.contains(&capability), "{said:?}");
     }
+    let borne = Http::new(lab.http().port, &capability).post("/mcp", &[], &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    assert!(borne.status == 401 && !borne.body.contains(&capability), "{borne:?}");
     owner.ok("list_pages", &json!({}));
 }
 

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::site::Site;
-use support::{Door, Lab, Mcp, SOON, until};
+use support::{Door, Http, Lab, Mcp, SOON, until};
 
 fn site() -> Site {
     Site::start(|path| {
@@ -110,6 +110,61 @@ fn over_http_a_session_that_was_handed_over_is_a_conflict() {
     let by_grant = share(&next, &json!({"mode": "act"}));
     let reached = command("evaluate", json!({"script": "location.href", "sessionId": by_grant}));
     assert!(reached.status == 200 && !reached.body.contains(&by_grant), "{reached:?}");
+}
+
+/// S1.42, S3.12: whoever bears a capability is its holder, on every path, and can do nothing else; once it is revoked, nothing.
+#[test]
+fn over_http_a_capability_is_for_its_session_and_nothing_else() {
+    let lab = Lab::new();
+    let owner = lab.ready_client();
+    let opened = owner.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": "https://a.test/"})).result();
+    let other = owner.ok("start_browser", &json!({"sessionId": "other"})).result();
+    let capability = share(&owner, &json!({"sessionId": "web", "mode": "act"}));
+    let (main, bearer) = (lab.http(), Http::new(lab.http().port, &capability));
+    let mut ids = Vec::new();
+    for path in ["/mcp", "/mcp/anything"] {
+        let id = bearer.initialize(path);
+        let call = |tool: &str, args: Value| bearer.call(path, &id, tool, &args);
+        assert_eq!(call("evaluate", json!({"script": "location.href"})).result()["value"], "https://a.test/");
+        let listed = call("list_sessions", json!({})).structured();
+        assert_eq!((&listed["sessions"][0]["sessionId"], listed["sessions"].as_array().unwrap().len()), (&json!("web"), 1), "{listed}");
+        for (tool, args) in [("start_browser", json!({})), ("close_session", json!({})), ("migrate", json!({"isolation": "browser"}))] {
+            assert_eq!(call(tool, args).code(), "policy_denied", "{tool}");
+        }
+        for handle in ["other".to_owned(), other["uuid"].as_str().unwrap().to_owned()] {
+            assert_eq!(call("evaluate", json!({"sessionId": handle, "script": "1"})).code(), "session_not_found");
+        }
+        let stolen = main.post(path, &[("mcp-session-id", &id), ("mcp-protocol-version", "2025-11-25")], &json!({"method": "ping"}));
+        assert_eq!(stolen.status, 404, "the id is its own: {stolen:?}");
+        ids.push(id);
+    }
+    let uuid = |session: &Value| session["uuid"].as_str().unwrap().to_owned();
+    let command = |instance: &str| {
+        bearer.post("/commands", &[("x-instance-id", instance)], &json!({"name": "evaluate", "payload": {"script": "location.href"}}))
+    };
+    for (instance, status) in [(&ids[0], 200), (&uuid(&opened), 200), (&"web".to_owned(), 200), (&uuid(&other), 404)] {
+        let said = command(instance);
+        assert_eq!((said.status, said.body.contains("https://a.test/")), (status, status == 200), "{said:?}");
+        assert!(!said.body.contains(&capability), "{said:?}");
+    }
+    let before = owner.ok("share_session", &json!({"list": true})).structured();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| bearer.call("/mcp", &ids[0], "evaluate", &json!({"script": "hang()"})));
+        until("it runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+        owner.ok("share_session", &json!({"revoke": before["grants"][0]["grant"]}));
+        assert_eq!(running.join().unwrap().code(), "session_not_found", "what runs by it ends with it");
+    });
+    let refused = [
+        bearer.post("/mcp", &[("mcp-session-id", &ids[0])], &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})),
+        command(&ids[0]),
+        bearer.get("/mcp/anything", &[]),
+    ];
+    let made_up = Http::new(bearer.port, &format!("tmx_{}", "0".repeat(64))).get("/mcp/anything", &[]);
+    for said in refused.iter().chain([&made_up]) {
+        assert!(said.status == 401 && !said.body.contains(&capability), "{said:?}");
+    }
+    assert_eq!(refused[2].body, made_up.body, "as if it had never been");
+    owner.ok("evaluate", &json!({"sessionId": "web", "script": "1"}));
 }
 
 /// Domains are checked where the page is, before the call and after it: a link, a redirect, the way back and a popup end there.

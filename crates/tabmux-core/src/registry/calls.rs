@@ -35,7 +35,7 @@ pub(super) struct Call {
 
 /// Whether a call takes its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+pub enum Lane {
     Queue,
     /// Beside the queue: what answers a dialog is what the running call waits for.
     Beside,
@@ -60,35 +60,13 @@ impl Registry {
     }
 
     /// **The ownership decision.** Finds the session, checks that it is the caller's, that the tab is one of
-    /// its tabs and that there is room, and takes a place in the queue. Who only holds a grant may do what that says.
+    /// its tabs and that there is room, and takes a place in the queue or beside it. Who only holds a grant may do what that says.
     pub fn admit(
-        &mut self,
-        caller: Caller<'_>,
-        target: Option<&str>,
-        tab: Option<TabRef<'_>>,
-        deed: Deed<'_>,
-        now: Millis,
-    ) -> Result<Admitted, Fault> {
-        self.admit_in(Lane::Queue, caller, (target, tab), deed, now)
-    }
-
-    /// The same decision for a call that does not wait its turn.
-    pub fn admit_beside(
-        &mut self,
-        caller: Caller<'_>,
-        target: Option<&str>,
-        tab: Option<TabRef<'_>>,
-        deed: Deed<'_>,
-        now: Millis,
-    ) -> Result<Admitted, Fault> {
-        self.admit_in(Lane::Beside, caller, (target, tab), deed, now)
-    }
-
-    fn admit_in(
         &mut self,
         lane: Lane,
         caller: Caller<'_>,
-        (target, tab): (Option<&str>, Option<TabRef<'_>>),
+        target: Option<&str>,
+        tab: Option<TabRef<'_>>,
         deed: Deed<'_>,
         now: Millis,
     ) -> Result<Admitted, Fault> {

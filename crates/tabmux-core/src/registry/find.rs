@@ -154,9 +154,10 @@ impl Registry {
         self.current_of(identity, caller.agent).or_else(|| self.held(identity, None).map(|(id, _)| id))
     }
 
-    /// Whether this identity owns the session it names so; a stranger names it by its uuid (C11).
-    pub fn owns(&self, identity: &Identity, text: &str) -> bool {
-        self.own_or_operators(identity, text).is_ok_and(|found| found.is_some_and(|(_, standing)| standing == Standing::Owner))
+    /// Whether this identity has the session it names so, as its own or by the grant that it is; a stranger names it by its uuid (C11).
+    pub fn has(&self, identity: &Identity, text: &str) -> bool {
+        let owns = self.own_or_operators(identity, text).is_ok_and(|found| found.is_some_and(|(_, standing)| standing == Standing::Owner));
+        owns || self.held(identity, None).is_some_and(|(id, _)| self.is_called(id, text))
     }
 
     /// Whether a call without a name has no session to go to, so that one may be made (C8). For a capability none is made.
@@ -180,10 +181,7 @@ impl Registry {
         let found = self.find(&identity, caller.agent, target, now)?;
         match found.standing {
             Standing::Owner | Standing::Operator => Ok((found.session, found.standing)),
-            Standing::Holder(_) => {
-                let message = "A session that was shared with you stays its owner's: a grant is for its pages.";
-                Err(Fault::new(Code::PolicyDenied, message, "Ask its owner, or leave it as it is."))
-            }
+            Standing::Holder(_) => Err(owners_alone()),
         }
     }
 }
@@ -200,6 +198,13 @@ fn none_hint(identity: &Identity) -> &'static str {
         Identity::Grant(_) => "What was shared with you is over; ask for another capability.",
         _ => "Call start_browser or navigate to make one.",
     }
+}
+
+/// To close, rename, move, bring back, copy or hand over a session is its owner's, and the operator's; a holder may at most pass on a
+/// part of what it has.
+pub(super) fn owners_alone() -> Fault {
+    let message = "A session that was shared with you stays its owner's: a grant is for its pages.";
+    Fault::new(Code::PolicyDenied, message, "Ask its owner, or leave it as it is.")
 }
 
 pub(super) fn not_found(identity: &Identity, text: &str) -> Fault {

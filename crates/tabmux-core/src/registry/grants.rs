@@ -7,10 +7,15 @@ use std::sync::Arc;
 
 use super::find::Standing;
 use super::{Effect, Persist, Registry};
-use crate::{CallId, Caller, Code, Deed, Fault, Grant, GrantId, GrantKey, Identity, Millis, Right, SessionId, Share, Uses};
+use crate::{
+    CallId, Caller, ClientId, Code, Deed, Fault, Grant, GrantId, GrantKey, Identity, Millis, Right, SessionId, Share, Touch, Uses,
+};
 
 /// Of one session at once.
 const MAX_GRANTS: usize = 100;
+
+/// Grants that are remembered after their end, so that trying them again is noticed.
+const MAX_ENDED: usize = 256;
 
 /// Former drivers a session remembers.
 pub(super) const MAX_FORMER: usize = 8;
@@ -182,9 +187,21 @@ impl Registry {
         self.grants.values().map(move |given| given.shared(now))
     }
 
-    /// A grant that has not ended, by what is known of its capability.
+    /// A grant by what is known of its capability, also one that ended lately: to use it then is worth a note.
     pub fn known_grant(&self, key: GrantKey) -> Option<Arc<Grant>> {
-        self.grants.get(&key).map(|given| Arc::clone(&given.grant))
+        let ended = || self.ended_grants.iter().find(|grant| grant.key == key);
+        self.grants.get(&key).map(|given| &given.grant).or_else(ended).cloned()
+    }
+
+    /// Whether this client was nobody but the holder of a grant that is over.
+    pub fn is_over(&self, client: ClientId) -> bool {
+        matches!(self.identity(client), Some(Identity::Grant(key)) if !self.grants.contains_key(key))
+    }
+
+    /// The grant by which this client has a session, if it is nobody but the holder of one.
+    pub fn held_by(&self, client: ClientId) -> Option<Arc<Grant>> {
+        let Some(Identity::Grant(key)) = self.identity(client) else { return None };
+        self.grants.get(key).map(|given| &given.grant).filter(|grant| grant.taken_by.is_none()).cloned()
     }
 
     /// Who somebody is that shows this capability and nothing else.
@@ -228,6 +245,7 @@ impl Registry {
             return Ok(grant);
         }
         let what = match &grant.tools {
+            _ if deed.touch == Touch::Governs => return Err(super::find::owners_alone()),
             Some(tools) if !tools.contains(deed.tool) => format!("is not for {}", deed.tool),
             _ => format!("is only for looking, and {} acts", deed.tool),
         };
@@ -239,8 +257,7 @@ impl Registry {
     pub(super) fn use_up(&mut self, grant: &Grant) {
         if grant.uses == Uses::Once {
             // The call goes on: it is what the grant was for.
-            self.grants.remove(&grant.key);
-            self.persists.push(Persist::GrantGone(grant.key));
+            self.forget_grant(grant.key);
         }
     }
 
@@ -313,9 +330,7 @@ impl Registry {
         let mut over = HashSet::from([key]);
         let mut ending = vec![key];
         while let Some(key) = ending.pop() {
-            if self.grants.remove(&key).is_some() {
-                self.persists.push(Persist::GrantGone(key));
-            }
+            self.forget_grant(key);
             let children: Vec<GrantKey> =
                 self.grants.values().filter(|given| given.grant.parent == Some(key)).map(|given| given.grant.key).collect();
             over.extend(&children);
@@ -329,6 +344,13 @@ impl Registry {
         for call in calls {
             self.end_call(CallId(call), super::find::not_found(&Identity::Operator, crate::CAPABILITY));
         }
+    }
+
+    fn forget_grant(&mut self, key: GrantKey) {
+        let Some(given) = self.grants.remove(&key) else { return };
+        self.persists.push(Persist::GrantGone(key));
+        self.ended_grants.truncate(MAX_ENDED - 1);
+        self.ended_grants.push_front(given.grant);
     }
 
     /// Ends one call from outside.

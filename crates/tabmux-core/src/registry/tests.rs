@@ -19,7 +19,7 @@ mod tabs;
 mod windows;
 
 use super::*;
-use crate::{Admitted, Caller, Code, Deed, Effect, Ended, Leave, Open, Opened, Phase, Tab, TabId, Touch};
+use crate::{Admitted, Caller, Code, Deed, Effect, Ended, Lane, Leave, Open, Opened, Phase, Tab, TabId, Touch};
 
 const IDLE: u64 = 1_000;
 const GRACE: u64 = 300;
@@ -154,7 +154,7 @@ impl World {
     }
 
     fn admit(&mut self, caller: Caller<'_>, target: Option<&str>) -> Result<Admitted, Fault> {
-        let admitted = self.registry.admit(caller, target, None, ACTS, self.now);
+        let admitted = self.registry.admit(Lane::Queue, caller, target, None, ACTS, self.now);
         self.registry.check_invariants();
         admitted
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use tabmux_core::{CAPABILITY, Deed, GrantKey, Identity, Kind, Leave, Link, Right, Seat, SessionId, TabId, Touch, Uses, Uuid};
+use tabmux_core::{CAPABILITY, Deed, GrantKey, Identity, Kind, Lane, Leave, Link, Right, Seat, SessionId, TabId, Touch, Uses, Uuid};
 
 use crate::model::Model;
 
@@ -31,12 +31,6 @@ pub(crate) struct Wish {
 pub(crate) struct Who {
     pub(crate) client: u64,
     pub(crate) agent: Option<u8>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Lane {
-    Queue,
-    Beside,
 }
 
 /// The tab a call names.
@@ -113,6 +107,7 @@ pub(crate) fn tool(touch: Touch) -> &'static str {
     match touch {
         Touch::Looks => "look",
         Touch::Acts => "act",
+        Touch::Governs => "govern",
     }
 }
 
@@ -172,12 +167,12 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let identity = || select(identities());
     let holders: Vec<Identity> = grants.iter().map(|grant| Identity::Grant(digest(&capability(*grant)))).collect();
     let somebody = prop_oneof![6 => identity(), 2 => select(holders)];
-    let touch = || select(vec![Touch::Looks, Touch::Acts]);
+    let touch = select(vec![Touch::Looks, Touch::Acts, Touch::Acts, Touch::Governs]);
     let wish = (
         select(vec![Right::Read, Right::Act, Right::Act, Right::HandOver]),
         select(vec![Uses::Many, Uses::Many, Uses::Once]),
         prop::option::weighted(0.4, 0..40u64),
-        prop::option::weighted(0.3, touch()),
+        prop::option::weighted(0.3, select(vec![Touch::Looks, Touch::Acts])),
     )
         .prop_map(|(right, uses, ttl_ms, tools)| Wish { right, uses, ttl_ms, tools: tools.filter(|_| right != Right::HandOver) });
     let link = select(vec![Link::Connection, Link::Connection, Link::None]);
@@ -212,7 +207,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => (session(), identity()).prop_map(|(session, to)| Op::HandOver(session, to)),
     ];
     let working = prop_oneof![
-        8 => (aimed, prop::option::weighted(0.4, named), lane, touch())
+        8 => (aimed, prop::option::weighted(0.4, named), lane, touch)
             .prop_map(|((who, target), tab, lane, touch)| Op::Admit(who, target, tab, lane, touch)),
         6 => session().prop_map(Op::Begin),
         6 => select(calls).prop_map(Op::Finish),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tabmux_core::{
-    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Grant, GrantKey, Identity, Kind, Millis, Minted, Open, Persist, Phase,
+    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Grant, GrantKey, Identity, Kind, Lane, Millis, Minted, Open, Persist, Phase,
     Registry, Revoke, Right, Rules, Seat, Session, SessionId, Share, Shared, TabId, TabNumber, TabRef, Touch,
 };
 
 use crate::model::{Answer, DONE, Model, Place};
-use crate::op::{Lane, Named, Op, Target, Who, Wish, agent, capability, deed, digest, name, tab, tool, uuid};
+use crate::op::{Named, Op, Target, Who, Wish, agent, capability, deed, digest, name, tab, tool, uuid};
 
 type Currents = BTreeMap<(Identity, Option<Arc<str>>), SessionId>;
 
@@ -217,16 +217,14 @@ impl World {
         });
         let (now, mut admitted) = (self.now, None::<Admitted>);
         let reached = self.aimed(who, target, |registry, caller, text| {
-            let answer = match lane {
-                Lane::Queue => registry.admit(caller, text, named, deed(touch), now),
-                Lane::Beside => registry.admit_beside(caller, text, named, deed(touch), now),
-            };
+            let answer = registry.admit(lane, caller, text, named, deed(touch), now);
             admitted = answer.as_ref().ok().copied();
             answer.map(|admitted| admitted.session)
         });
         let Some(admitted) = admitted else { return reached };
         if let Some(grant) = self.registry.grant_of(admitted.call) {
             assert!(touch == Touch::Looks || grant.right > Right::Read, "a grant for looking admitted {admitted:?}");
+            assert!(touch != Touch::Governs, "a grant admitted what is its owner's: {admitted:?}");
             assert_eq!(admitted.grant, Some(grant.id()));
         }
         assert!(self.ends.insert(admitted.call.0, 0).is_none(), "a call's number is given once");

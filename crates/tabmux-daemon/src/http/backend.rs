@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tabmux_core::{ClientId, Fault, TabNumber};
+use tabmux_core::{ClientId, Fault, GrantKey, TabNumber};
 use tabmux_tools::Reply;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +22,10 @@ pub trait Backend: tabmux_mcp::Dispatch {
         cancel: CancellationToken,
     ) -> BoxFuture<'_, Result<CommandAnswer, CommandRefusal>>;
     /// Whether that identity has a session of this id: for `Anonymous`, one without an owner's identity and by
-    /// its uuid only; else one of its own. Attaches nobody.
+    /// its uuid only; else one of its own, or the one it was given. Attaches nobody.
     fn has_session(&self, who: &HttpIdentity, session: &str) -> bool;
+    /// The grant a capability stands for now. Takes the same time whichever it is, or none.
+    fn holder(&self, capability: &str) -> Option<GrantKey>;
 }
 
 /// Whom an HTTP request comes from (C11). A session in our sense is made by tools, never by having an identity.
@@ -35,6 +37,8 @@ pub enum HttpIdentity {
     Token(String),
     /// The main token at `/mcp/NAME`.
     Path(String),
+    /// A capability and nothing else, whatever the path.
+    Grant(GrantKey),
     /// The main token and nothing else: sessions are named by their uuid only.
     Anonymous,
 }

@@ -62,6 +62,7 @@ impl Door {
         let who = match holder {
             TokenHolder::Main => HttpIdentity::Anonymous,
             TokenHolder::Named(name) => HttpIdentity::Token(name.clone()),
+            TokenHolder::Grant(key) => HttpIdentity::Grant(*key),
         };
         if self.behind.backend.has_session(&who, instance) {
             return Ok(Sender { who, session: Some(instance.to_owned()) });

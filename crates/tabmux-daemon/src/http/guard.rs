@@ -13,8 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tabmux_core::{Code, Fault};
 use tokio::time::Instant;
 
+use super::Behind;
 use super::refusal::Refusal;
-use crate::tokens::{TokenHolder, Tokens};
+use crate::tokens::TokenHolder;
 
 const FAILURES: usize = 10;
 const FAILURE_WINDOW: Duration = Duration::from_secs(10);
@@ -84,14 +85,15 @@ fn check_query(head: &Parts) -> Result<(), Refusal> {
 }
 
 impl Failures {
-    /// Whose token the request carries in its one `Authorization` header.
-    pub(super) fn authenticate(&self, headers: &HeaderMap, tokens: &Tokens) -> Result<TokenHolder, Refusal> {
+    /// Whose token, or which capability, the request carries in its one `Authorization` header.
+    pub(super) fn authenticate(&self, headers: &HeaderMap, behind: &Behind) -> Result<TokenHolder, Refusal> {
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let presented = match (given.next(), given.next()) {
             (Some(only), None) => only.to_str().ok().and_then(bearer),
             _ => None,
         };
-        if let Some(holder) = presented.and_then(|token| tokens.check(token)) {
+        let known = |token: &str| behind.tokens.check(token).or_else(|| behind.backend.holder(token).map(TokenHolder::Grant));
+        if let Some(holder) = presented.and_then(known) {
             return Ok(holder);
         }
         let what = if presented.is_some() { "The token is not one of this daemon's." } else { "The request carries no bearer token." };

@@ -77,13 +77,14 @@ impl Door {
     }
 }
 
-/// A named token has one identity, whatever the path; the main token gets one from the path.
+/// A capability or a named token has one identity, whatever the path; the main token gets one from the path.
 fn owner_of(holder: &TokenHolder, path: Option<String>) -> Result<SessionOwner, Refusal> {
     if let Some(name) = path.as_ref().filter(|name| !names::is_plain(name)) {
         let message = format!("'/mcp/{}' names nobody.", name.chars().take(100).collect::<String>());
         return Err(Fault::new(Code::BadArgument, message, format!("Use {} after /mcp/.", names::RULE)).into());
     }
     match (holder, path) {
+        (TokenHolder::Grant(key), _) => Ok(SessionOwner::Grant(*key)),
         (TokenHolder::Main, None) => Ok(SessionOwner::Main),
         (TokenHolder::Main, Some(name)) => Ok(SessionOwner::Path(name)),
         (TokenHolder::Named(token), path) if path.as_ref().is_none_or(|path| path == token) => Ok(SessionOwner::Token(token.clone())),

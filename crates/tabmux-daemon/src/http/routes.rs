@@ -58,7 +58,7 @@ impl Door {
         if path == "/health" && head.method == Method::GET {
             return Ok(Admitted::Health);
         }
-        let holder = self.failures.authenticate(&head.headers, &self.behind.tokens)?;
+        let holder = self.failures.authenticate(&head.headers, &self.behind)?;
         match path {
             "/health" => Err(wrong_method(head, "GET")),
             "/commands" if head.method == Method::POST => Ok(Admitted::Commands { holder }),

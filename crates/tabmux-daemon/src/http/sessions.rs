@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::BoxFuture;
-use tabmux_core::NotAnId;
+use tabmux_core::{GrantKey, NotAnId};
 
 use super::backend::HttpIdentity;
 use crate::tokens::TokenHolder;
@@ -21,12 +21,13 @@ pub struct HttpSessionsTable {
     memory: Arc<dyn RememberSessions>,
 }
 
-/// Who initialised an MCP session. Prints as `main`, `token:NAME` or `path:NAME` and reads back.
+/// Who initialised an MCP session. Prints as `main`, `token:NAME`, `path:NAME` or `grant:HASH` and reads back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SessionOwner {
     Main,
     Token(String),
     Path(String),
+    Grant(GrantKey),
 }
 
 /// Keeps the table over a restart of the daemon, because clients do not initialise again (C11). The hub journals it.
@@ -118,6 +119,7 @@ impl SessionOwner {
         match (self, holder) {
             (Self::Main | Self::Path(_), TokenHolder::Main) => true,
             (Self::Token(name), TokenHolder::Named(holder)) => name == holder,
+            (Self::Grant(key), TokenHolder::Grant(shown)) => key == shown,
             _ => false,
         }
     }
@@ -127,6 +129,7 @@ impl SessionOwner {
         match (self, id) {
             (Self::Token(name), _) => HttpIdentity::Token(name.clone()),
             (Self::Path(name), _) => HttpIdentity::Path(name.clone()),
+            (Self::Grant(key), _) => HttpIdentity::Grant(*key),
             (Self::Main, Some(id)) => HttpIdentity::McpSession(id.to_owned()),
             (Self::Main, None) => HttpIdentity::Anonymous,
         }
@@ -139,6 +142,7 @@ impl fmt::Display for SessionOwner {
             Self::Main => f.write_str("main"),
             Self::Token(name) => write!(f, "token:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),
+            Self::Grant(key) => write!(f, "grant:{key}"),
         }
     }
 }
@@ -151,6 +155,7 @@ impl FromStr for SessionOwner {
             None if text == "main" => Ok(Self::Main),
             Some(("token", name)) => Ok(Self::Token(name.to_owned())),
             Some(("path", name)) => Ok(Self::Path(name.to_owned())),
+            Some(("grant", key)) => key.parse().map(Self::Grant),
             _ => Err(NotAnId),
         }
     }
@@ -182,7 +187,9 @@ mod tests {
 
     #[test]
     fn owners_print_and_read_back() {
-        for owner in [SessionOwner::Main, SessionOwner::Token("a:b".into()), SessionOwner::Path("x".into())] {
+        for owner in
+            [SessionOwner::Main, SessionOwner::Token("a:b".into()), SessionOwner::Path("x".into()), SessionOwner::Grant(GrantKey([7; 32]))]
+        {
             assert_eq!(owner.to_string().parse(), Ok(owner));
         }
         assert_eq!("other".parse::<SessionOwner>(), Err(NotAnId));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tabmux_core::{ClientId, Code, Fault, TabNumber};
+use tabmux_core::{ClientId, Code, Fault, GrantKey, TabNumber};
 use tabmux_mcp::{Dispatch, HttpCaller, ToolAnswer, ToolCall};
 use tabmux_tools::{Content, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,6 +23,10 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::settings::OnConflict;
+
+/// The one there is.
+const CAPABILITY: &str = "tmx_given";
+const GRANT: GrantKey = GrantKey([7; 32]);
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -123,6 +127,10 @@ impl Backend for TestHub {
 
     fn has_session(&self, who: &HttpIdentity, session: &str) -> bool {
         self.sessions.lock().unwrap().contains(&(who.clone(), session.to_owned()))
+    }
+
+    fn holder(&self, capability: &str) -> Option<GrantKey> {
+        (capability == CAPABILITY).then_some(GRANT)
     }
 }
 

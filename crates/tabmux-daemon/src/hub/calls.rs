@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Right, SessionId, TabNumber, TabRef, Touch};
+use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Right, SessionId, TabNumber, TabRef, Touch};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
@@ -166,8 +166,7 @@ impl Hub {
                 super::reply::of_desk(outcome, desk.facts())
             }
             Run::Page(page_tool) => {
-                let touch = if tool.only_looks(&ask.args) { Touch::Looks } else { Touch::Acts };
-                let errand = Errand { tool: page_tool, after: After::of(tool), name: tool.name, touch };
+                let errand = Errand { tool: page_tool, after: After::of(tool), name: tool.name, touch: tool.touch(&ask.args) };
                 self.page_call(errand, common, number, ask, deadline).await
             }
         }
@@ -218,8 +217,9 @@ impl Hub {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
-                // Who only looks takes no news away from who drives.
-                let takes_news = turn != Turn::Watching && pending.grant.as_ref().is_none_or(|grant| grant.right > Right::Read);
+                // Who only looks takes no news away from who drives; who may see some sites only is not told of the others.
+                let hears = |grant: &Arc<Grant>| grant.right > Right::Read && grant.domains.is_empty();
+                let takes_news = turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears);
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
                 // Nor does a reply that its lost caller does not hear, or a look of the operator's in between.
@@ -288,10 +288,8 @@ impl Hub {
     ) -> Result<(Admitted, Option<String>), Fault> {
         let now = self.clock.now();
         let deed = Deed { tool: errand.name, touch: errand.touch };
-        if turn != Turn::Queue {
-            return state.registry.admit_beside(caller.as_caller(), session, tab, deed, now).map(|admitted| (admitted, None));
-        }
-        let refused = match state.registry.admit(caller.as_caller(), session, tab, deed, now) {
+        let lane = if turn == Turn::Queue { Lane::Queue } else { Lane::Beside };
+        let refused = match state.registry.admit(lane, caller.as_caller(), session, tab, deed, now) {
             Ok(admitted) => return Ok((admitted, None)),
             Err(refused) => refused,
         };
@@ -302,7 +300,7 @@ impl Hub {
         }
         let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
-        let admitted = state.registry.admit(caller.as_caller(), handle.as_deref(), None, deed, now)?;
+        let admitted = state.registry.admit(lane, caller.as_caller(), handle.as_deref(), None, deed, now)?;
         // Why the caller has none any more is said with the new one.
         let ended = (refused.code == Code::SessionClosed).then_some(refused.message);
         let warning: Vec<String> = ended.into_iter().chain(opened.warning).collect();

@@ -74,7 +74,7 @@ impl Desk for CallerDesk {
             let current = registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle);
             (views, current, matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)))
         });
-        self.hub.freshen(views.iter_mut().map(|(id, view)| (*id, view))).await;
+        self.hub.freshen(caller.client, views.iter_mut().map(|(id, view)| (*id, view))).await;
         SessionList {
             sessions: views.into_iter().map(|(_, view)| view).collect(),
             current_session,
@@ -116,10 +116,12 @@ impl Desk for CallerDesk {
         let ((ids, views), safe) = self
             .hub
             .decide(|registry, now| {
-                let before: Vec<SessionView> =
-                    registry.list(caller).into_iter().map(|listed| view(listed, moment, self.hub.browsers.name())).collect();
+                let view = |listed: Listed<'_>| (listed.session.id, view(listed, moment, self.hub.browsers.name()));
+                let before: Vec<(SessionId, SessionView)> = registry.list(caller).into_iter().map(view).collect();
                 let ids = if detach { registry.detach_all(caller, now)? } else { registry.close_all(caller, now)? };
-                Ok::<_, Fault>((ids, before))
+                // What is only shared with the caller is listed, and stays.
+                let closing = before.into_iter().filter(|(id, _)| ids.contains(id)).map(|(_, view)| view).collect();
+                Ok::<_, Fault>((ids, closing))
             })
             .transposed()?;
         self.hub.settled(safe).await;

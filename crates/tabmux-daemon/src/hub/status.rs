@@ -8,6 +8,7 @@ use tabmux_core::{ClientId, Code, Fault, Identity, Listed, SessionId};
 use tabmux_tools::SessionView;
 
 use super::{CallerOf, Hub, desk};
+use crate::session::Reach;
 
 /// A session on the command line.
 #[derive(Serialize)]
@@ -88,17 +89,18 @@ impl Hub {
             let rows: Vec<Row> = listed.into_iter().map(row).collect();
             Ok((rows, current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)))
         })?;
-        self.freshen(rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
+        self.freshen(client, rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
         let mut answer = json!({"sessions": rows, "currentSession": current});
         self.settings.secrets.hide_value(&mut answer);
         Ok(answer)
     }
 
-    /// Where its page is and what it takes, a session's task knows better than the registry.
-    pub(super) async fn freshen<'a>(&self, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
+    /// Where its page is and what it takes, a session's task knows better than the registry. A grant for some sites shows no others.
+    pub(super) async fn freshen<'a>(&self, client: ClientId, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
+        let reach = &Reach::of(self.look(|registry| registry.held_by(client)));
         let known = views.filter_map(|(id, view)| Some((self.handle(id)?, view)));
         let freshening = known.map(|(handle, view)| async move {
-            view.url = handle.url().or(view.url.take());
+            view.url = handle.url().or(view.url.take()).filter(|url| reach.covers(url));
             view.memory_kb = handle.memory_kb().await;
         });
         futures::future::join_all(freshening).await;

@@ -4,15 +4,23 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::{Changes, Page};
 use tabmux_tools::{Content, Reply, visible_line, visible_quoted, visible_text};
 
+use super::reach::Reach;
+
 /// About how many tokens of it are said.
 const BUDGET: u32 = 500;
 
 /// Adds what changed to the reply of an act. The act was done, so nothing that fails here makes it a failure, but for one: that it
 /// sent the page where it could not go.
-pub(super) async fn append(reply: &mut Reply, page: &dyn Page) -> Result<(), Fault> {
+pub(super) async fn append(reply: &mut Reply, page: &dyn Page, reach: &Reach) -> Result<(), Fault> {
     let text = match page.changes(BUDGET).await {
         Ok(Changes { failed: Some(why), .. }) => return Err(went_nowhere(reply, &why)),
-        Ok(changes) => told(&changes, &Place { url: page.url(), title: page.title(), status: page.status() }),
+        Ok(mut changes) => {
+            // Errors that nobody was told of may be of where the page was before.
+            if reach.check_whole().is_err() {
+                (changes.errors, changes.more_errors) = (Vec::new(), 0);
+            }
+            told(&changes, &Place { url: page.url(), title: page.title(), status: page.status() })
+        }
         Err(error) => format!("[The page cannot be looked at now: {}]", visible_line(&error.to_string())),
     };
     reply.content.push(Content::Text(text));

@@ -26,6 +26,10 @@ impl CallPages {
         Self { world, admitted, reach, turn, tab: Mutex::new(None) }
     }
 
+    pub(super) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     /// Where the call ended up, for its reply (S2.26, S2.36).
     pub(super) fn worked_on(&self) -> (Option<TabId>, Option<String>) {
         let tab = *self.tab.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +73,7 @@ impl CallPages {
             if self.world.is_lost() {
                 return crate::browser::crashed("it went away during the call");
             }
-            self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
+            self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
             Fault::from(tabmux_driver::DriverError::PageGone)
         })?;
         self.reach.check(&page.url())?;
@@ -112,10 +116,10 @@ impl Pages for CallPages {
             (None, Turn::Queue | Turn::Watching) => return self.open().await,
             (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
         };
-        if self.admitted.tab.is_some() && !self.only_looks() {
-            self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
-        }
         let page = self.live_page(tab)?;
+        if self.admitted.tab.is_some() && !self.only_looks() {
+            self.world.decide(|registry| registry.select_tab(self.world.id, tab))?;
+        }
         self.note(tab);
         match page.dialog() {
             Some(dialog) if self.turn == Turn::Queue => Err(dialog_fault(&dialog)),
@@ -152,7 +156,7 @@ impl Pages for CallPages {
     fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
         let (index, tab) = self.find(which)?;
         self.live_page(tab)?;
-        self.world.hub.decide_now(|registry, _| registry.select_tab(self.world.id, tab))?;
+        self.world.decide(|registry| registry.select_tab(self.world.id, tab))?;
         self.note(tab);
         self.view(index, tab, Some(tab)).ok_or_else(|| tabmux_driver::DriverError::PageGone.into())
     }
@@ -166,7 +170,7 @@ impl Pages for CallPages {
         let page = self.live_page(tab)?;
         let view = self.view(index, tab, None).ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);
-        self.world.hub.decide_now(|registry, _| registry.remove_tab(self.world.id, tab));
+        self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
         page.close().await?;
         Ok(view)
     }
@@ -187,9 +191,17 @@ impl Pages for CallPages {
         self.reach.check_target(url)
     }
 
+    fn may_see(&self, url: &str) -> bool {
+        self.reach.covers(url)
+    }
+
+    fn may_see_all(&self) -> Result<(), Fault> {
+        self.reach.check_whole()
+    }
+
     fn moved(&self, tab: TabId) {
         if let Some(page) = self.world.page(tab) {
-            self.world.hub.decide_now(|registry, _| {
+            self.world.decide(|registry| {
                 registry.tab_at(self.world.id, tab, &page.url());
                 registry.remember_tab(self.world.id, tab, page.memento());
             });

@@ -26,7 +26,7 @@ impl World {
     }
 
     pub(super) async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>) -> Result<TabId, Fault> {
-        match self.hub.decide_now(|registry, _| registry.add_tab(self.id, page.handle().0.as_str().into(), page.url())) {
+        match self.decide(|registry| registry.add_tab(self.id, page.handle().0.as_str().into(), page.url())) {
             Ok(tab) => {
                 failpoint("tab-writing");
                 self.add_page(tab, page);

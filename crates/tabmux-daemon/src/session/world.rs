@@ -4,10 +4,11 @@ mod call;
 mod context;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, SessionId, TabId};
+use tabmux_core::{Code, Fault, Registry, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +54,8 @@ pub(super) struct World {
     mourned: Mutex<Option<TabId>>,
     /// What who drives the session was told last.
     seen: Mutex<Option<Seen>>,
+    /// Something about its tabs was decided, and may not be written down yet.
+    unwritten: AtomicBool,
     /// A call ended: what was saved may be old.
     pub(super) stirred: Notify,
     /// Held while the session is saved, and while what was saved is removed.
@@ -84,8 +87,22 @@ impl World {
             loss: Mutex::default(),
             mourned: Mutex::default(),
             seen: Mutex::default(),
+            unwritten: AtomicBool::new(false),
             stirred: Notify::new(),
             saving: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Decides something about its tabs that the running call tells.
+    pub(super) fn decide<T>(&self, ask: impl FnOnce(&mut Registry) -> T) -> T {
+        self.unwritten.store(true, Ordering::Relaxed);
+        self.hub.decide_now(|registry, _| ask(registry))
+    }
+
+    /// What a reply tells, the next daemon knows too: a tab that was opened is not lost to a kill right behind the answer.
+    pub(super) async fn on_record(&self) {
+        if self.unwritten.swap(false, Ordering::Relaxed) {
+            self.hub.on_record().await;
         }
     }
 

@@ -68,16 +68,14 @@ impl Door {
     }
 
     pub(super) fn identity_of_token(&self, token: &str) -> Result<Identity, Fault> {
-        match self.tokens.check(token) {
+        match self.tokens.check(token).or_else(|| self.hub.holder(token).map(TokenHolder::Grant)) {
             Some(TokenHolder::Main) => Ok(Identity::Operator),
             Some(TokenHolder::Named(name)) => Ok(Identity::Token(name.into())),
-            None => match self.hub.look(|registry| registry.holder(token, self.hub.clock.now())) {
-                Some(holder) => Ok(holder),
-                None => {
-                    let hint = "Make one with `tabmux token new NAME`, or unset TABMUX_TOKEN.";
-                    Err(Fault::new(Code::Unauthorized, "The token is unknown or was revoked.", hint))
-                }
-            },
+            Some(TokenHolder::Grant(key)) => Ok(Identity::Grant(key)),
+            None => {
+                let hint = "Make one with `tabmux token new NAME`, or unset TABMUX_TOKEN.";
+                Err(Fault::new(Code::Unauthorized, "The token is unknown or was revoked.", hint))
+            }
         }
     }
 

@@ -22,6 +22,8 @@ struct TakeLog;
 impl PageTool for TakeLog {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_page(&args)?;
+        // What a tab logged may be of where it was before.
+        cx.may_see_all()?;
         let (tab, page) = cx.page().await?;
         let (entries, lost) = page.take_log();
         Ok(Reply::text(listed(&entries, lost)).about(tab, &page).with("entries", entries.len()).with("lost", lost))

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tabmux_core::Touch;
 
 use super::start_browser::Isolation;
 use crate::arguments::{of_page, own_schema};
@@ -35,6 +36,10 @@ impl PageTool for Moving {
         let Migrate { isolation, headless } = of_page(&args)?;
         cx.move_house(Move::To { isolation: isolation.map(Into::into), headless }).await?;
         Ok(pages_now("Moved", &cx.list()))
+    }
+
+    fn touch(&self, _args: &Arguments) -> Option<Touch> {
+        Some(Touch::Governs)
     }
 }
 

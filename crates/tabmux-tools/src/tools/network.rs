@@ -46,10 +46,13 @@ impl PageTool for ListRequests {
         let args: Network = of_page(&args)?;
         let (tab, page) = cx.page().await?;
         let (mut requests, lost) = page.requests();
+        let known = requests.len();
+        requests.retain(|request| cx.may_see(&request.url));
+        let elsewhere = known - requests.len();
         requests.retain(|request| args.wants(request));
         let hidden = requests.len().saturating_sub(args.limit.map_or(DEFAULT_LIMIT, NonZeroUsize::get));
         requests.drain(..hidden);
-        let text = listed(&requests, hidden, lost);
+        let text = listed(&requests, Missing { lost, elsewhere, hidden });
         for request in &mut requests {
             for words in [&mut request.url, &mut request.method].into_iter().chain(&mut request.failure).chain(&mut request.mime) {
                 *words = visible::line(words);
@@ -70,8 +73,18 @@ fn is_failure(request: &Request) -> bool {
     request.failure.is_some() || request.status.is_some_and(|status| status >= 400)
 }
 
-fn listed(requests: &[Request], hidden: usize, lost: u64) -> String {
-    let mut lines = Vec::with_capacity(requests.len() + 2);
+/// What is not listed: no longer kept, not the caller's to see, or too much at once.
+struct Missing {
+    lost: u64,
+    elsewhere: usize,
+    hidden: usize,
+}
+
+fn listed(requests: &[Request], Missing { lost, elsewhere, hidden }: Missing) -> String {
+    let mut lines = Vec::with_capacity(requests.len() + 3);
+    if elsewhere > 0 {
+        lines.push(format!("({} to sites that the grant is not for.)", counted(elsewhere, "request")));
+    }
     if lost > 0 {
         lines.push(format!("({lost} older requests were lost: the page keeps the newest.)"));
     }
@@ -144,8 +157,9 @@ mod tests {
         let whole = Request { status: Some(200), bytes: Some(1234), duration_ms: Some(35), ..request(3, "https://a.test/") };
         let failed = Request { failure: Some("net::ERR_FAILED".into()), kind: "fetch".into(), ..request(4, "https://a.test/\n#5 GET") };
         let cached = Request { status: Some(304), from_cache: true, ..request(5, &format!("data:,{}", "x".repeat(1000))) };
-        let text = listed(&[whole, failed, cached, request(6, "http://a.test/")], 1, 2);
+        let text = listed(&[whole, failed, cached, request(6, "http://a.test/")], Missing { lost: 2, elsewhere: 3, hidden: 1 });
         insta::assert_snapshot!(text.replace('x', ""), @r"
+        (3 requests to sites that the grant is not for.)
         (2 older requests were lost: the page keeps the newest.)
         (1 older request not shown: raise limit, or filter.)
         #3 GET 200 document 1.2 kB 35 ms https://a.test/

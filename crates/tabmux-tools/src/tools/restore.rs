@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tabmux_core::Touch;
 
 use super::migrate::pages_now;
 use crate::arguments::{of_page, own_schema};
@@ -34,6 +35,10 @@ impl PageTool for Back {
 
     fn comes_after_a_loss(&self) -> bool {
         true
+    }
+
+    fn touch(&self, _args: &Arguments) -> Option<Touch> {
+        Some(Touch::Governs)
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, Touch};
 use tabmux_driver::{Area, Image, ImageFormat, Shot};
 
 use crate::act::selector;
@@ -86,8 +86,8 @@ impl PageTool for Take {
         Ok(Reply::text(text).about(tab, &page).with("file", target.shown()).with("bytes", bytes))
     }
 
-    fn only_looks(&self, args: &Arguments) -> Option<bool> {
-        Some(args.get("file").is_none_or(serde_json::Value::is_null))
+    fn touch(&self, args: &Arguments) -> Option<Touch> {
+        Some(if args.get("file").is_none_or(serde_json::Value::is_null) { Touch::Looks } else { Touch::Acts })
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tabmux_core::{Code, Fault, Right, Share, Uses};
+use tabmux_core::{Code, Fault, Right, Share, Touch, Uses};
 use tabmux_driver::Domain;
 
 use crate::arguments::{of_desk, own_schema, wrong};
@@ -106,7 +106,12 @@ async fn give(desk: &dyn Desk, session: Option<&str>, args: ShareSession) -> Too
 fn checked_tools(tools: &[String], right: Right) -> Result<BTreeSet<String>, Fault> {
     for name in tools {
         let tool = named(name)?;
-        if right == Right::Read && !tool.only_looks(&Arguments::new()) {
+        let touch = tool.touch(&Arguments::new());
+        if tool.group == Group::Sessions || touch == Touch::Governs {
+            let message = format!("{} is about the session itself, and a grant is for its pages.", tool.name);
+            return Err(Fault::new(Code::BadArgument, message, "Leave that tool out."));
+        }
+        if right == Right::Read && touch != Touch::Looks {
             let message = format!("{} acts, and the mode read is for looking.", tool.name);
             return Err(Fault::new(Code::BadArgument, message, "Use the mode act, or leave that tool out."));
         }
@@ -211,6 +216,8 @@ mod tests {
             json!({ "mode": "write" }),
             json!({ "tools": ["snapshoot"] }),
             json!({ "tools": ["click_element"] }),
+            json!({ "mode": "act", "tools": ["migrate"] }),
+            json!({ "mode": "act", "tools": ["close_session"] }),
             json!({ "domains": ["http://a.test/"] }),
             json!({ "ttl": "soon" }),
             json!({ "ttl": 0 }),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, Touch};
 use tabmux_driver::{Awaited, UrlPattern};
 
 use crate::arguments::{of_page, own_schema, wrong};
@@ -64,8 +64,8 @@ impl PageTool for Wait {
     }
 
     /// A script can do anything.
-    fn only_looks(&self, args: &Arguments) -> Option<bool> {
-        Some(args.get("function").is_none_or(Value::is_null))
+    fn touch(&self, args: &Arguments) -> Option<Touch> {
+        Some(if args.get("function").is_none_or(Value::is_null) { Touch::Looks } else { Touch::Acts })
     }
 }
 

@@ -14,6 +14,16 @@ impl Chance {
         Self(seed as u64)
     }
 
+    /// What is chosen in one part of a run. Announced by itself it is the same: the part's seed repeats it alone.
+    pub fn part(&self, number: usize) -> Self {
+        Self(self.0.wrapping_add(number as u64))
+    }
+
+    /// Before anything was chosen.
+    pub fn seed(&self) -> u64 {
+        self.0
+    }
+
     /// A number below `bound` (splitmix64).
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

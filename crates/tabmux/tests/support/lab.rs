@@ -7,9 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Http, Mcp, SOON, process, until};
+use super::{Door, Http, Mcp, SOON, process, until};
 
 #[derive(Debug)]
 pub struct Lab {
@@ -143,6 +143,13 @@ impl Lab {
 
     pub fn status(&self) -> Value {
         self.json(&["status", "--json"])
+    }
+
+    /// The same of a daemon that surely runs, without starting a process.
+    pub fn glance(&self) -> Value {
+        let mut door = Door::open(&self.socket());
+        door.ask(&json!({"tabmux": 1, "hello": {"role": "cli", "program": "e2e", "pid": std::process::id()}}));
+        door.ask(&json!({"id": 1, "do": "status"}))["ok"].clone()
     }
 
     pub fn daemon_pid(&self) -> u32 {

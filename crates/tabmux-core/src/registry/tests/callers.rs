@@ -13,7 +13,7 @@ fn a_second_live_connection_with_the_same_secret_is_refused_on_each_call() {
     let answers = [
         code(world.resolve(by(second), Some("web"))),
         code(world.admit(by(second), None)),
-        code(world.registry.admit_beside(by(second), None, None, ACTS, now)),
+        code(world.registry.admit(Lane::Beside, by(second), None, None, ACTS, now)),
         code(world.reserve(by(second), plain(None))),
         code(world.close(by(second), None)),
         code(world.registry.close_all(by(second), now)),

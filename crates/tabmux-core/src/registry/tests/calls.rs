@@ -73,9 +73,16 @@ fn a_full_queue_answers_at_once_and_other_sessions_notice_nothing() {
     assert_eq!((fault.code, fault.message.as_str()), (Code::QueueFull, "3 calls already wait in session 'one'."));
     assert!(world.admit(by(me), Some("two")).is_ok());
     for _ in 0..QUEUE {
-        assert!(world.registry.admit_beside(by(me), Some("one"), None, ACTS, world.now).is_ok(), "what does not queue needs no place");
+        assert!(
+            world.registry.admit(Lane::Beside, by(me), Some("one"), None, ACTS, world.now).is_ok(),
+            "what does not queue needs no place"
+        );
     }
-    assert_eq!(code(world.registry.admit_beside(by(me), Some("one"), None, ACTS, world.now)), Some(Code::QueueFull), "but is bounded too");
+    assert_eq!(
+        code(world.registry.admit(Lane::Beside, by(me), Some("one"), None, ACTS, world.now)),
+        Some(Code::QueueFull),
+        "but is bounded too"
+    );
     world.finish(first);
     assert_eq!(code(world.admit(by(me), Some("one"))), Some(Code::QueueFull), "no call has left the queue");
 }
@@ -118,7 +125,8 @@ fn a_call_beside_the_queue_does_not_wait_and_does_not_end_the_running_one() {
     let tab = world.add_tab(id);
     let running = world.admit(by(me), None).unwrap();
     world.begin(running).unwrap();
-    let [one, two] = [0; 2].map(|_| world.registry.admit_beside(by(me), Some("web"), Some(TabRef::Local("t1")), ACTS, world.now).unwrap());
+    let [one, two] =
+        [0; 2].map(|_| world.registry.admit(Lane::Beside, by(me), Some("web"), Some(TabRef::Local("t1")), ACTS, world.now).unwrap());
     assert_eq!((one.tab, one.session, one.picked_for_caller), (Some(tab), id, false));
     assert!(world.finish(one) && !world.finish(one));
     assert_eq!(world.registry.counts().running, 2);
@@ -135,7 +143,7 @@ fn closing_a_session_ends_all_its_calls_once_in_order_and_no_others() {
     world.open(me, "two");
     let calls = [0; 3].map(|_| world.admit(by(me), Some("one")).unwrap());
     let other = world.admit(by(me), Some("two")).unwrap();
-    let beside = world.registry.admit_beside(by(me), Some("one"), None, ACTS, world.now).unwrap();
+    let beside = world.registry.admit(Lane::Beside, by(me), Some("one"), None, ACTS, world.now).unwrap();
     world.begin(calls[0]).unwrap();
     world.close(by(me), Some("one")).unwrap();
     let effects = world.effects();

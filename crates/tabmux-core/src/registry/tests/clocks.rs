@@ -42,7 +42,7 @@ fn a_session_is_never_idle_while_a_call_waits_or_runs() {
     world.begin(call).unwrap();
     assert_eq!(world.tick_after(10 * IDLE), []);
     world.finish(call);
-    let beside = world.registry.admit_beside(by(me), None, None, ACTS, world.now).unwrap();
+    let beside = world.registry.admit(Lane::Beside, by(me), None, None, ACTS, world.now).unwrap();
     assert_eq!(world.tick_after(10 * IDLE), []);
     world.finish(beside);
     assert_eq!(world.tick_after(IDLE), [close(id, Ended::Idle)]);

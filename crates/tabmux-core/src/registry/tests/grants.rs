@@ -5,6 +5,9 @@ use crate::{CAPABILITY, Grant, Revoke, Right, Share, Shared, Uses};
 
 const LOOKS: Deed<'static> = Deed { tool: "snapshot", touch: Touch::Looks };
 
+/// As to migrate or to restore.
+const GOVERNS: Deed<'static> = Deed { tool: "migrate", touch: Touch::Governs };
+
 fn read() -> Share {
     Share::default()
 }
@@ -32,7 +35,7 @@ impl World {
     }
 
     fn try_deed(&mut self, client: ClientId, target: Option<&str>, deed: Deed<'_>) -> Result<Admitted, Fault> {
-        let admitted = self.registry.admit(by(client), target, None, deed, self.now);
+        let admitted = self.registry.admit(Lane::Queue, by(client), target, None, deed, self.now);
         self.registry.check_invariants();
         admitted
     }
@@ -104,6 +107,42 @@ fn a_grant_for_acting_is_for_pages_and_not_for_the_session_itself() {
 }
 
 #[test]
+fn where_a_session_lives_is_its_owners_affair_whatever_a_grant_says() {
+    let (mut world, me, you, id) = two();
+    let grants = [read(), act(), Share { tools: tools(&["migrate"]), ..act() }, Share { uses: Uses::Once, ..act() }];
+    for share in grants {
+        let capability = world.share(by(me), None, share.clone()).unwrap();
+        let refused = world.try_deed(you, Some(&capability), GOVERNS).unwrap_err();
+        assert_eq!(Err(refused), world.close(by(you), Some(&capability)), "as closing it is: {share:?}");
+        assert!(world.registry.known_grant(digest(&capability)).is_some(), "and that was no use of it");
+    }
+    let operator = world.visit(Identity::Operator);
+    for (client, name) in [(me, "web"), (operator, "web")] {
+        let admitted = world.try_deed(client, Some(name), GOVERNS);
+        assert_eq!(world.end(admitted), None);
+    }
+    let whole = world.share(by(me), None, hand_over()).unwrap();
+    assert_eq!(world.try_deed(you, Some(&whole), GOVERNS).map(|admitted| admitted.session), Ok(id), "its new owner's");
+}
+
+#[test]
+fn a_grant_that_ended_lately_is_known_and_of_no_use() {
+    let (mut world, me, you, _) = two();
+    let revoked = world.share(by(me), None, act()).unwrap();
+    let used = world.share(by(me), None, Share { uses: Uses::Once, ..act() }).unwrap();
+    world.revoke(me, None, Revoke::One(&revoked)).unwrap();
+    assert_eq!((world.acts(you, &used), world.acts(you, &used), world.acts(you, &revoked)), (None, GONE, GONE));
+    assert!([&revoked, &used].iter().all(|capability| world.registry.known_grant(digest(capability)).is_some()));
+    assert_eq!(world.registry.known_grant(digest("tmx_77")), None);
+    for _ in 0..1000 {
+        let capability = world.share(by(me), None, act()).unwrap();
+        world.revoke(me, None, Revoke::One(&capability)).unwrap();
+    }
+    assert_eq!(world.registry.known_grant(digest(&revoked)), None, "not for ever");
+    assert!(world.registry.ended_grants.len() < 1000);
+}
+
+#[test]
 fn only_the_named_tools_are_admitted() {
     let (mut world, me, you, _) = two();
     let capability = world.share(by(me), None, Share { tools: tools(&["snapshot"]), ..act() }).unwrap();
@@ -159,7 +198,7 @@ fn revoking_ends_what_waits_and_what_runs_by_it_and_nothing_else() {
     world.begin(running).unwrap();
     let waiting = world.try_deed(you, Some(&narrower), LOOKS).unwrap();
     let mine = world.admit(by(me), None).unwrap();
-    let beside = world.registry.admit_beside(by(you), Some(&capability), None, ACTS, world.now).unwrap();
+    let beside = world.registry.admit(Lane::Beside, by(you), Some(&capability), None, ACTS, world.now).unwrap();
     assert_eq!(world.revoke(me, None, Revoke::One(&digest(&capability).id().to_string())), Ok(1));
     let over = Code::SessionNotFound;
     assert_eq!(ends(&world.effects()), [end(running, over), end(waiting, over), end(beside, over)]);
@@ -302,6 +341,8 @@ fn who_is_nobody_but_a_holder_has_the_one_session_and_makes_none() {
         assert_eq!(world.end(admitted), None, "{target:?}");
     }
     assert_eq!((world.names(one), world.registry.current(by(one))), (vec!["web"], Some(id)));
+    assert!(world.registry.has(&identity, "web") && world.registry.has(&identity, &id.to_string()));
+    assert!(world.registry.held_by(one).is_some() && world.registry.held_by(me).is_none());
     assert_eq!(code(world.reserve(by(one), plain(None))), DENIED);
     assert!(!world.registry.owns_none(by(one)));
     assert_eq!((code(world.close(by(one), None)), world.registry.close_all(by(one), world.now)), (DENIED, Ok(vec![])));
@@ -310,6 +351,7 @@ fn who_is_nobody_but_a_holder_has_the_one_session_and_makes_none() {
     world.revoke(me, None, Revoke::All).unwrap();
     assert_eq!((code(world.admit(by(two), None)), world.names(two)), (Some(Code::SessionRequired), vec![]));
     assert_eq!(world.registry.holder(&capability, world.now), None);
+    assert!(!world.registry.has(&identity, "web") && world.registry.is_over(two) && !world.registry.is_over(me));
 }
 
 #[test]
@@ -416,11 +458,18 @@ fn a_holder_names_tabs_by_number_only_within_its_session() {
     let capability = world.share(by(me), Some("web"), act()).unwrap();
     let number = |world: &World, id, tab| TabRef::Global(world.tab(id, tab).number);
     let (own, foreign) = (number(&world, id, tab), number(&world, other, foreign));
-    assert!(world.registry.admit(by(you), Some(&capability), Some(own), ACTS, world.now).is_ok_and(|admitted| admitted.grant.is_some()));
+    assert!(
+        world
+            .registry
+            .admit(Lane::Queue, by(you), Some(&capability), Some(own), ACTS, world.now)
+            .is_ok_and(|admitted| admitted.grant.is_some())
+    );
     for (target, tab) in [(Some(capability.as_str()), foreign), (None, own)] {
-        assert_eq!(world.registry.admit(by(you), target, Some(tab), ACTS, world.now), Err(foreign_tab()));
+        assert_eq!(world.registry.admit(Lane::Queue, by(you), target, Some(tab), ACTS, world.now), Err(foreign_tab()));
     }
     let whole = world.share(by(me), Some("web"), hand_over()).unwrap();
-    assert!(world.registry.admit(by(you), Some(&whole), Some(own), ACTS, world.now).is_ok_and(|admitted| admitted.grant.is_none()));
+    assert!(
+        world.registry.admit(Lane::Queue, by(you), Some(&whole), Some(own), ACTS, world.now).is_ok_and(|admitted| admitted.grant.is_none())
+    );
     assert_eq!(world.session(id).owner, secret("you"));
 }

@@ -88,7 +88,7 @@ fn when_a_connection_is_lost_its_running_call_finishes_and_its_waiting_ones_are_
     let (me, mate) = (world.connect(token("t")), world.connect(token("t")));
     world.open(me, "web");
     let [running, waiting, mates] = [me, me, mate].map(|client| world.admit(by(client), None).unwrap());
-    let beside = world.registry.admit_beside(by(me), None, None, ACTS, world.now).unwrap();
+    let beside = world.registry.admit(Lane::Beside, by(me), None, None, ACTS, world.now).unwrap();
     world.begin(running).unwrap();
     world.leave(me, Leave::Lost);
     assert_eq!(ends(&world.effects()), [end(waiting, Code::Cancelled)]);

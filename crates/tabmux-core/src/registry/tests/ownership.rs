@@ -17,7 +17,7 @@ fn a_foreign_session_answers_exactly_like_a_missing_one() {
             let foreign = [
                 code_and_text(world.resolve(by(caller), Some(text))),
                 code_and_text(world.admit(by(caller), Some(text))),
-                code_and_text(world.registry.admit_beside(by(caller), Some(text), None, ACTS, world.now)),
+                code_and_text(world.registry.admit(Lane::Beside, by(caller), Some(text), None, ACTS, world.now)),
                 code_and_text(world.close(by(caller), Some(text))),
                 code_and_text(world.registry.rename(by(caller), text, "mine", world.now)),
                 code_and_text(world.set_current(by(caller), text)),
@@ -101,7 +101,7 @@ fn an_identity_owns_what_it_names_as_its_own_and_nothing_else() {
     let (mine, strangers) = (world.open(me, "web"), world.open(stranger, "web"));
     let names = |world: &World, id: SessionId| ["web".to_owned(), id.to_string(), world.session(id).uuid.to_string()];
     let (of_mine, of_strangers) = (names(&world, mine), names(&world, strangers));
-    let owned = |world: &World, identity: Identity, names: &[String; 3]| names.clone().map(|name| world.registry.owns(&identity, &name));
+    let owned = |world: &World, identity: Identity, names: &[String; 3]| names.clone().map(|name| world.registry.has(&identity, &name));
     assert_eq!(owned(&world, secret("me"), &of_mine), [true; 3]);
     assert_eq!(owned(&world, Identity::Nobody, &of_strangers), [false, false, true]);
     assert_eq!(owned(&world, Identity::Nobody, &of_mine), [false; 3]);

@@ -4,7 +4,7 @@ use super::*;
 use crate::{TabNumber, WindowId};
 
 fn admit_tab(world: &mut World, client: ClientId, tab: &str) -> Result<Option<TabId>, Fault> {
-    world.registry.admit(by(client), Some("web"), Some(TabRef::Local(tab)), ACTS, world.now).map(|admitted| admitted.tab)
+    world.registry.admit(Lane::Queue, by(client), Some("web"), Some(TabRef::Local(tab)), ACTS, world.now).map(|admitted| admitted.tab)
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn tab_numbers_are_unique_in_the_daemon_and_lead_to_one_session() {
 }
 
 fn admit_number(world: &mut World, client: ClientId, target: Option<&str>, number: TabNumber) -> Result<(SessionId, Option<TabId>), Fault> {
-    let queued = world.registry.admit(by(client), target, Some(TabRef::Global(number)), ACTS, world.now)?;
+    let queued = world.registry.admit(Lane::Queue, by(client), target, Some(TabRef::Global(number)), ACTS, world.now)?;
     world.finish(queued);
-    let beside = world.registry.admit_beside(by(client), target, Some(TabRef::Global(number)), ACTS, world.now)?;
+    let beside = world.registry.admit(Lane::Beside, by(client), target, Some(TabRef::Global(number)), ACTS, world.now)?;
     world.finish(beside);
     assert_eq!((queued.session, queued.tab), (beside.session, beside.tab));
     assert!(!queued.picked_for_caller, "the number said which session");

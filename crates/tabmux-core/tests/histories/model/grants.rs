@@ -23,7 +23,7 @@ impl Grant {
     }
 
     pub(crate) fn allows(&self, touch: Touch) -> bool {
-        (touch == Touch::Looks || self.right == Right::Act) && self.tools.is_none_or(|only| only == touch)
+        touch != Touch::Governs && (touch == Touch::Looks || self.right == Right::Act) && self.tools.is_none_or(|only| only == touch)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The reference's calls, tabs and viewers.
 
-use tabmux_core::{Code, Identity, Phase, Touch};
+use tabmux_core::{Code, Identity, Lane, Phase, Touch};
 
 use super::{Answer, Call, DONE, Found, Model, Place};
-use crate::op::{Lane, Named, Target, Who};
+use crate::op::{Named, Target, Who};
 
 impl Model {
     /// Who acts, where only a caller with sessions of its own can.

@@ -40,6 +40,11 @@ async fn token_and_path_give_an_identity_and_nothing_gives_none() {
     assert_eq!(who("POST /mcp/web.1", &[]).await, "Path(\"web.1\")");
     assert_eq!(who("POST /mcp", &[("Authorization", &named)]).await, "Token(\"ci\")");
     assert_eq!(who("POST /mcp/ci", &[("Authorization", &named)]).await, "Token(\"ci\")");
+    let capability = format!("Bearer {CAPABILITY}");
+    for path in ["POST /mcp", "POST /mcp/web"] {
+        assert_eq!(who(path, &[("Authorization", &capability)]).await, format!("Grant({GRANT})"), "whatever the path");
+    }
+    assert_eq!(door.send("POST /mcp", &[("Authorization", "Bearer tmx_give")], ASK).await.status, 401);
     let elsewhere = door.send("POST /mcp/web", &[("Authorization", &named)], ASK).await;
     assert_eq!((elsewhere.status, &elsewhere.body["error"]["data"]["code"]), (403, &json!("policy_denied")));
     for name in ["", "a/b", "%41", &"x".repeat(65)] {

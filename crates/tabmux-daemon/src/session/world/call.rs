@@ -59,11 +59,13 @@ impl World {
                 self.look_around().await;
                 self.welcome_back(&admitted);
             }
-            let mut reply = tool.run(&pages, &common, args).await?;
+            let ran = tool.run(&pages, &common, args).await;
+            self.on_record().await;
+            let mut reply = ran?;
             if after == After::Changes
                 && let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab))
             {
-                changes::append(&mut reply, &*page).await?;
+                changes::append(&mut reply, &*page, pages.reach()).await?;
             }
             let (tab, url) = pages.worked_on();
             pages.check_where_it_ended(url.as_deref())?;
