@@ -2,7 +2,7 @@
 //! is not theirs, and the daemon is killed between the steps and in the middle of them. After every step each session is what
 //! the model says, or, where a kill left the outcome unknown, what it was before or after the step. Several are played at once, each
 //! with a daemon of its own; every history has its own seed, so that one that fails is played again alone (`TABMUX_SEED`).
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "tests, helpers included")]
 
 mod support;
 
@@ -91,7 +91,7 @@ struct Course {
 impl Course {
     fn next(&self) -> Option<Chance> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        if number > 0 && number % MILESTONE == 0 {
+        if number > 0 && number.is_multiple_of(MILESTONE) {
             println!("{number} histories in {:?}", self.since.elapsed());
         }
         (number < self.histories).then(|| self.first.part(number))
@@ -114,7 +114,7 @@ struct History<'a> {
 impl Drop for History<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the history of TABMUX_SEED={} TABMUX_SOAK_HISTORIES=1 broke: {:#?}", self.seed, self.story);
+            eprintln!("the history of TABMUX_SEED={} broke; as the only one it is played again: {:#?}", self.seed, self.story);
             // The others finish what they are at.
             self.course.begun.store(self.course.histories, Ordering::Relaxed);
         }
