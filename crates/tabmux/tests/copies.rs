@@ -105,6 +105,31 @@ fn client(lab: &Lab, flags: &[&str]) -> Mcp {
     client
 }
 
+/// A fork is whole when it is said to be made: whoever then closes the session it was made of takes nothing from the copies.
+#[test]
+fn a_fork_misses_nothing_of_a_session_that_is_closed_at_once() {
+    let (lab, site) = (Lab::real(), Site::start(|path| format!("<title>{path}</title>")));
+    let operator = |args: &[&str]| {
+        let done = lab.run(args);
+        assert_eq!(done.code, 0, "{args:?}: {done:?}");
+        done.stdout.trim().to_owned()
+    };
+    let places: Vec<String> = (0..6).map(|number| site.at("/").replace("127.0.0.1", &format!("s{number}.localhost"))).collect();
+    operator(&["new", "-s", "main"]);
+    for place in &places {
+        operator(&["open", "-t", "main", place]);
+        operator(&["eval", "-t", "main", "localStorage.user = location.host"]);
+    }
+    operator(&["fork", "-t", "main", "-n", "2"]);
+    operator(&["kill-session", "-t", "main"]);
+    for copy in ["main-1", "main-2"] {
+        for place in &places {
+            operator(&["open", "-t", copy, place]);
+            assert_eq!(operator(&["eval", "-t", copy, "localStorage.user === location.host"]), "true", "{copy} at {place}");
+        }
+    }
+}
+
 /// S3.1, S3.2, S3.30: two clones of one logged-in profile and an isolated session. A logout in one changes nothing elsewhere, and a token
 /// that one agent's page sets is its own.
 #[test]

@@ -39,7 +39,7 @@ impl Hub {
             let message = format!("{} copies cannot be made at once.", wanted.count);
             return Err(Fault::new(Code::BadArgument, message, format!("Ask for 1 to {MOST}.")));
         }
-        let (reserved, refused) = {
+        let (reserved, refused, fork) = {
             let mut state = self.lock();
             let reserved = self.reserve_copies(&mut state, caller, &wanted);
             let safe = self.carry_out(&mut state);
@@ -50,7 +50,9 @@ impl Hub {
         // Given up halfway, all of them go again.
         let mut undo: Vec<Undo<'_>> = reserved.iter().map(|id| Undo { hub: self, session: Some(*id) }).collect();
         let deadline = Instant::now() + PATIENCE;
-        let made = join_all(reserved.into_iter().map(|id| self.open_copy(caller, id, deadline))).await;
+        let opening = join_all(reserved.into_iter().map(|id| self.open_copy(caller, id, deadline)));
+        // Told that they are made, one may log out in the source or close it.
+        let (made, ()) = futures::join!(opening, fork.is_whole());
         for (undo, made) in undo.iter_mut().zip(&made) {
             undo.session = undo.session.filter(|_| made.is_err());
         }
@@ -75,7 +77,7 @@ impl Hub {
         state: &mut State,
         caller: &CallerOf,
         wanted: &ForkOf,
-    ) -> Result<(Vec<SessionId>, Option<Fault>), Fault> {
+    ) -> Result<(Vec<SessionId>, Option<Fault>, Arc<Fork>), Fault> {
         let id = state.registry.resolve(caller.as_caller(), wanted.session.as_deref(), self.clock.now())?;
         let source = state.sessions.get(&id).cloned().ok_or_else(super::desk::closed)?;
         let name = state.registry.session(id).map(|session| session.name.clone()).unwrap_or_default();
@@ -96,10 +98,10 @@ impl Hub {
                 Ok(opened) => reserved.push(opened.session),
                 Err(fault) if fault.code == Code::SessionExists => {}
                 Err(fault) if reserved.is_empty() => return Err(fault),
-                Err(fault) => return Ok((reserved, Some(fault))),
+                Err(fault) => return Ok((reserved, Some(fault), fork)),
             }
         }
-        Ok((reserved, None))
+        Ok((reserved, None, fork))
     }
 
     async fn open_copy(self: &Arc<Self>, caller: &CallerOf, id: SessionId, deadline: Instant) -> Result<SessionView, Fault> {

@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use futures::{FutureExt, StreamExt};
 use tabmux_core::{Code, Fault, Phase, TabId};
 use tabmux_driver::{Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
@@ -55,15 +56,13 @@ impl Whole {
         Self { beginning: state.map(Beginning::with), pages, current }
     }
 
-    /// The same, needing its source no longer. What cannot be read is missing in the copy, which says so.
-    pub(super) async fn all_read(self) -> Self {
-        if let Some(beginning) = &self.beginning {
-            let source = beginning.source();
-            drop(source.cookies().await);
-            let origins = source.origins().await.unwrap_or_default();
-            join_all(origins.iter().map(|origin| tokio::time::timeout(HOUSEKEEPING, source.kept(origin)))).await;
-        }
-        self
+    /// Comes when nothing of the source is needed any more. What cannot be read is missing in the copies, which say so.
+    pub(super) async fn read_all(&self) {
+        let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return };
+        drop(source.cookies().await);
+        let origins = source.origins().await.unwrap_or_default();
+        let reading = |origin: String| async move { drop(tokio::time::timeout(HOUSEKEEPING, source.kept(&origin)).await) };
+        futures::stream::iter(origins).for_each_concurrent(READ_AT_ONCE, reading).await;
     }
 
     pub(super) fn beginning(&self) -> Option<&Beginning> {
@@ -85,12 +84,29 @@ pub(super) struct Losses {
     told: usize,
 }
 
+/// How many origins are read at once. Each needs a renderer for a moment.
+const READ_AT_ONCE: usize = 4;
+
+/// How long a fork waits until all of its source is read.
+const READING: Duration = Duration::from_secs(10);
+
 /// How many losses one piece of news names.
 const NAMED: usize = 5;
 
 impl Fork {
     pub(crate) fn of(source: SessionHandle) -> Arc<Self> {
         Arc::new(Self { source, read: OnceCell::new() })
+    }
+
+    /// Comes when the source may change or go without any of the copies missing anything. One that takes too long for that
+    /// goes on being read by those who need it.
+    pub(crate) async fn is_whole(&self) {
+        let reading = async {
+            if let Ok(whole) = self.whole().await {
+                whole.read_all().await;
+            }
+        };
+        drop(tokio::time::timeout(READING, reading).await);
     }
 
     async fn whole(&self) -> Result<&Whole, Fault> {

@@ -29,7 +29,8 @@ impl World {
                 movable(&self.spec(), &spec)?;
                 self.hub.browsers.check(&spec)?;
                 // All of it, before anything changes.
-                let whole = Whole::of(self).await?.all_read().await;
+                let whole = Whole::of(self).await?;
+                whole.read_all().await;
                 self.move_into(spec, whole).await
             }
         }
