@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
 use serde_json::Value;
 use tabmux_core::{CAPABILITY, Code, Fault};
 use tabmux_mcp::ToolAnswer;
@@ -21,6 +22,9 @@ const CUT: char = '…';
 
 /// How many bytes of a secret say something about it.
 const LEAST_HALF: usize = 3;
+
+/// How deep in JSON within JSON a secret is looked for, and one more for none at all.
+const MOST_NESTED: usize = 4;
 
 /// So many digits after `tmx_` make a capability, or what is left of one.
 const LEAST_DIGITS: usize = 8;
@@ -232,22 +236,60 @@ impl Secret {
             let why = "ordinary text would be taken for it";
             return Err(format!("{name} has fewer than {SHORTEST} characters, and {why}"));
         }
-        let json = |text: &str| Value::from(text).to_string().trim_matches('"').to_owned();
-        // As it is, in JSON, in JSON in JSON, in an address, in a form, in HTML.
-        let once = Value::from(value).to_string();
-        let once = once[1..once.len() - 1].to_owned();
-        let percent = percent_encoded(value, |byte| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte));
-        let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let mut forms = vec![value.to_owned(), json(&once), once, percent.replace("%20", "+"), percent.to_lowercase(), percent];
-        // What a browser makes of it in a path, in a query, and in the query of a form.
-        for left_out in [" \"<>`{}^", " \"<>'", " \"<>"] {
-            forms.push(percent_encoded(value, |byte| byte.is_ascii_graphic() && !left_out.as_bytes().contains(&byte)));
+        let mut forms = Vec::new();
+        for form in written(value) {
+            // In JSON, and in JSON in JSON, as scripts give it.
+            let nested = std::iter::successors(Some(form), |form| Some(in_json(form)));
+            forms.extend(nested.take(MOST_NESTED));
         }
-        forms.extend([html.replace('"', "&quot;"), html]);
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.extend(base64_forms(value.as_bytes()));
+        forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         forms.dedup();
         Ok(Self { name: name.to_owned(), value: value.to_owned(), forms })
     }
+}
+
+/// As it is, in an address, in a form, in HTML, in the name of a file.
+fn written(value: &str) -> Vec<String> {
+    let with = |plain: &[u8]| percent_encoded(value, |byte| byte.is_ascii_alphanumeric() || plain.contains(&byte));
+    // What `encodeURIComponent`, a form and `escape` make of it.
+    let percent = with(b"-_.!~*'()");
+    let mut forms = vec![value.to_owned(), percent.replace("%20", "+"), percent.to_lowercase(), percent];
+    forms.extend([with(b" *-._").replace(' ', "+"), with(b"@*_+-./")]);
+    // What a browser makes of it in a path, in a query, and in the query of a form.
+    for left_out in [" \"<>`{}^", " \"<>'", " \"<>"] {
+        forms.push(percent_encoded(value, |byte| byte.is_ascii_graphic() && !left_out.as_bytes().contains(&byte)));
+    }
+    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let quoted = html.replace('"', "&quot;");
+    forms.extend([quoted.replace('\'', "&#39;"), quoted, html]);
+    forms.push(value.replace(['"', '*', '/', ':', '<', '>', '?', '\\', '|'], "_"));
+    forms
+}
+
+fn in_json(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// As it is in base64, alone and wherever it begins in a longer text: only the letters that nothing but the secret decides, and
+/// with a `/` or `+` in them also as addresses and forms have them.
+fn base64_forms(value: &[u8]) -> Vec<String> {
+    let mut forms = vec![base64(value)];
+    for before in 0..3 {
+        let encoded = base64(&[&vec![0; before], value].concat());
+        let whole = (before * 8).div_ceil(6)..(before + value.len()) * 8 / 6;
+        forms.push(encoded[whole].to_owned());
+    }
+    let for_addresses: Vec<_> = forms.iter().map(|form| form.replace('+', "-").replace('/', "_")).collect();
+    let escaped: Vec<_> =
+        forms.iter().map(|form| percent_encoded(form, |byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')).collect();
+    forms.extend(for_addresses.into_iter().chain(escaped));
+    forms
+}
+
+fn base64(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 fn percent_encoded(value: &str, plain: impl Fn(u8) -> bool) -> String {
@@ -304,6 +346,25 @@ mod tests {
         }
         assert_eq!(secrets.hide("xabcdefghix abcdef"), "x<secret LONG>x <secret TOKEN>", "the longer one first");
         assert_eq!(secrets.hide("abcde"), "abcde");
+    }
+
+    /// As a login's header has it: behind a name of any length, so at any place of a group of three.
+    #[test]
+    fn a_secret_is_hidden_in_base64_wherever_it_begins() {
+        let secrets = Secrets::parse("KEY=subject>>?~more").unwrap();
+        for (before, after) in [("", ""), ("a:", ""), ("an:", "x"), ("ann:", "xy"), ("annabel:", "xyz")] {
+            let text = base64(format!("{before}subject>>?~more{after}").as_bytes());
+            for written in
+                [text.clone(), text.replace('+', "-").replace('/', "_"), percent_encoded(&text, |byte| byte.is_ascii_alphanumeric())]
+            {
+                let hidden = secrets.hide(&written);
+                assert!(
+                    hidden.contains("<secret KEY>") && hidden.len() < "<secret KEY>".len() + 14 + before.len() * 2,
+                    "{written}: {hidden}"
+                );
+            }
+        }
+        assert_eq!(secrets.hide(&base64(b"subject>>?~more")), "<secret KEY>", "alone, nothing is left of it");
     }
 
     #[test]

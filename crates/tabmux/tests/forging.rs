@@ -51,23 +51,39 @@ fn outside_of_the_fence(text: &str) -> Vec<&str> {
     outside
 }
 
-fn assert_genuine(what: &str, reply: &Reply) {
+/// What is forged or hidden in a reply, in its text and in all the words of its data.
+fn forged(reply: &Reply) -> Option<String> {
     let text = reply.text();
-    assert!(!text.is_empty(), "{what}: {reply:?}");
-    let hidden = ['\u{2028}', '\u{202e}', '\u{1b}', '\u{e0041}', '\u{200b}', '\r'];
-    assert!(!text.contains(hidden), "{what} hides something: {text:?}");
-    for line in outside_of_the_fence(&text) {
-        let line = line.trim_start();
-        assert!(
-            !line.starts_with("[sessionId: victim") && !line.starts_with("Forged") && !line.starts_with("</page"),
-            "{what} was forged: {text}"
-        );
+    let mut data = reply.0["result"].clone();
+    // What a script came to is given to programs as it is.
+    for data_of_scripts in ["value", "sequences"] {
+        data["_meta"]["tabmux/result"][data_of_scripts].take();
+    }
+    data["content"].take();
+    if text.is_empty() {
+        return Some(format!("nothing is said: {reply:?}"));
+    }
+    let hidden = |words: &str| words.contains(['\u{2028}', '\u{202e}', '\u{1b}', '\u{e0041}', '\u{200b}', '\r']);
+    if hidden(&text) || strings(&data).iter().any(|words| hidden(words)) {
+        return Some(format!("something is hidden: {text:?} {data}"));
+    }
+    let ours = |line: &str| line.starts_with("[sessionId: victim") || line.starts_with("Forged") || line.starts_with("</page");
+    outside_of_the_fence(&text).iter().any(|line| ours(line.trim_start())).then_some(text)
+}
+
+/// Every text in a value.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(members) => members.iter().flat_map(|(name, value)| [vec![name.as_str()], strings(value)].concat()).collect(),
+        _ => Vec::new(),
     }
 }
 
 fn genuine(client: &Mcp, tool: &str, arguments: &Value) -> Reply {
     let reply = client.call(tool, arguments);
-    assert_genuine(&format!("{tool} {arguments}"), &reply);
+    assert_eq!(forged(&reply), None, "{tool} {arguments}");
     reply
 }
 
@@ -118,10 +134,13 @@ fn no_page_speaks_in_our_name() {
         ("select_page", json!({"pageIdx": 0}), ""),
         ("close_page", json!({"pageIdx": 0}), ""),
     ];
+    let mut wrong = Vec::new();
     for (tool, arguments, code) in &tried {
-        let reply = genuine(&client, tool, arguments);
+        let reply = client.call(tool, arguments);
+        wrong.extend(forged(&reply).map(|what| format!("{tool} {arguments}: {what}")));
         assert_eq!(reply.code(), *code, "{tool} {arguments}: {reply:?}");
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let printed = lab.run(&["ls", "--all"]);
     assert!(printed.code == 0 && !printed.stdout.contains(['\u{202e}', '\u{1b}']), "{printed:?}");
 }

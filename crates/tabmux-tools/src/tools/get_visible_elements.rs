@@ -24,13 +24,17 @@ impl PageTool for Visible {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_page(&args)?;
         let (tab, page) = cx.page().await?;
-        let (elements, left) = page.elements().await.map_err(failed)?;
+        let (mut elements, left) = page.elements().await.map_err(failed)?;
         let mut lines: Vec<_> = elements.iter().map(|element| visible::text(&json!(element).to_string())).collect();
         if lines.is_empty() {
             lines.push("Nothing can be seen.".into());
         }
         if left > 0 {
             lines.push(format!("[{left} more; snapshot shows them.]"));
+        }
+        // Some clients show this in place of the text. A selector has to stay what it is.
+        for element in &mut elements {
+            element.text = visible::line(&element.text);
         }
         let reply = Reply::text(lines.join("\n")).about(tab, &page);
         Ok(reply.structured(json!({ "elements": elements, "left": left })))

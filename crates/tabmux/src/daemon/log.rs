@@ -30,12 +30,15 @@ struct Discreet<W> {
     secrets: Secrets,
 }
 
+/// What carries MCP traces every message whole, arguments and answers, and these are nobody's but the caller's.
+const NOT_WHOLE: &str = "rmcp=warn";
+
 /// From here on everything that is traced, and every panic, goes to the log.
 pub(super) fn begin(path: &Path, filter: &str, secrets: Secrets) -> Outcome {
     let io = |error| Failure::io(&format!("The log {} cannot be written", path.display()), &error);
     let file = BoundedFile::open(path, MAX_BYTES).map_err(io)?;
-    let filter =
-        EnvFilter::try_new(filter).map_err(|error| Failure::configuration(format!("log = {filter:?}: {error}."), "Use info or debug."))?;
+    let filter = EnvFilter::try_new(format!("{filter},{NOT_WHOLE}"))
+        .map_err(|error| Failure::configuration(format!("log = {filter:?}: {error}."), "Use info or debug."))?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
