@@ -2,6 +2,7 @@
 
 mod agrees;
 mod changes;
+mod clickable;
 mod closed;
 mod costs;
 mod hostile;

@@ -108,13 +108,29 @@ function findClickable(top, walk) {
   for (let at = walk.stack.indexOf(found); at < walk.stack.length; at++) walk.stack[at].acted = true;
 }
 
+// What says nothing and can be clicked all the same, as icons do.
+function wordless(element, tag, marked, top, walk) {
+  if (top.acted || !mannerHere(walk).of(element, tag, marked).pointer) return;
+  const { width, height } = element.getBoundingClientRect();
+  if (width < 2 || height < 2) return;
+  if (!top.checked && mannerHere(walk).pointer) return void findClickable(top, walk);
+  const number = refs.of(element);
+  top.out.push({ head: `e${number} clickable${hint(element)}`, role: "clickable", ref: number, inline: true, children: [] });
+}
+
+// What an element without words is for, if that is said at all.
+function hint(element) {
+  const words = plain(element.getAttribute("aria-label") || element.getAttribute("title") || "");
+  return words === "" ? "" : ` ${quote(cut(words, LONGEST_NAME))}`;
+}
+
 function close(top, walk) {
   if (top.clickable) {
     const children = top.out.splice(top.from);
     const number = refs.of(top.element);
     const words = plain(children.filter((child) => typeof child === "string").join(" "));
     const rest = children.filter((child) => typeof child === "object" && child !== BREAK);
-    const head = `e${number} clickable${words === "" ? "" : ` ${quote(cut(words, LONGEST_NAME))}`}`;
+    const head = `e${number} clickable${words === "" ? hint(top.element) : ` ${quote(cut(words, LONGEST_NAME))}`}`;
     top.out.push({ head, role: "clickable", ref: number, inline: true, children: rest });
   }
   if (top.block) top.out.push(BREAK);
@@ -145,14 +161,15 @@ function open(element, top, walk) {
     case "heading":
       return heading(element, top, inherited, walk);
     case "image":
-      return image(element, top);
+      return image(element, tag, marked, top, inherited, walk);
     case "iframe":
       return frame(element, top, inherited, walk);
     case "canvas": case "video": case "audio": case "embed":
       return media(element, role, top, inherited, walk);
     case "progressbar": case "meter": case "scrollbar":
-      return leaf(element, role, top, `${name(element, role, walk)}${valueNow(element)}`);
+      return leaf(element, role, marked, top, `${name(element, role, walk)}${valueNow(element)}`);
     case "separator":
+      if (isActive(element, marked)) return leaf(element, role, marked, top, `${name(element, role, walk)}${valueNow(element)}`);
       return void top.out.push(BREAK);
     case "listitem":
       return container(element, role, "-", top, inherited, walk);
@@ -239,6 +256,7 @@ function plainElement(element, tag, marked, top, inherited, walk) {
 function leafSaid(element, tag, marked, block, top, { quiet, mute, acted }, walk) {
   const text = squeezed(element.textContent);
   if (text === "" && mute === false && emptyBox(element)) suspects.addNew(element);
+  if (!quiet && text === "" && mute === false) wordless(element, tag, marked, top, walk);
   if (quiet || text === "") return true;
   // Words set in another type are their paragraph's.
   const plain = !marked && (PROSE.has(tag) || (!block && top.checked));
@@ -275,8 +293,12 @@ function node(top, made, element, inherited, walk) {
   return inner;
 }
 
-function leaf(element, role, top, rest) {
-  if (!top.quiet) top.out.push({ head: `${role}${rest}`, role, ref: 0, inline: true, children: [] });
+const isActive = (element, marked) => marked && (tabStop(element) || element.hasAttribute("onclick"));
+
+function leaf(element, role, marked, top, rest) {
+  const made = { head: `${role}${rest}`, role, ref: 0, inline: true, children: [] };
+  if (isActive(element, marked) && !top.acted) pointAt(made, element);
+  if (!top.quiet || made.ref > 0) top.out.push(made);
 }
 
 // Nothing but that it can be reached with the keyboard, or that it listens for clicks itself.
@@ -295,7 +317,7 @@ function heading(element, top, inherited, walk) {
   const level = Number.parseInt(element.getAttribute("aria-level") ?? element.localName[1], 10) || 2;
   const words = nameIn(element, "heading", walk);
   const made = { head: `${"#".repeat(Math.min(Math.max(level, 1), 6))} ${quote(words)}`, role: "heading", ref: 0, inline: false };
-  if (element.hasAttribute("tabindex")) pointAt(made, element);
+  if (element.hasAttribute("tabindex") || element.hasAttribute("onclick")) pointAt(made, element);
   node(top, made, element, { ...inherited, quiet: true }, walk);
 }
 
@@ -304,10 +326,16 @@ const pointAt = (made, element) => {
   made.head = `e${made.ref} ${made.head}`;
 };
 
-function image(element, top) {
+function image(element, tag, marked, top, { mute, acted }, walk) {
   if (top.quiet) return;
   const words = nameOf(element, "image");
-  if (words !== "") top.out.push({ head: `image ${quote(words)}`, role: "image", ref: 0, inline: true, children: [] });
+  const made = { head: words === "" ? "image" : `image ${quote(words)}`, role: "image", ref: 0, inline: true, children: [] };
+  const clicked = !acted && mute === false && (isActive(element, marked) || mannerHere(walk).of(element, tag, marked).pointer);
+  // In something that is clicked as a whole, it is a part of that.
+  if (clicked && !isActive(element, marked) && mannerHere(walk).pointer) {
+    if (!top.checked) findClickable(top, walk);
+  } else if (clicked) pointAt(made, element);
+  if (words !== "" || made.ref > 0) top.out.push(made);
 }
 
 function container(element, role, head, top, inherited, walk) {

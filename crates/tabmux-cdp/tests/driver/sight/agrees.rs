@@ -122,7 +122,7 @@ async fn roles_and_names_of_all_kinds_of_controls_are_chromiums() {
 }
 
 /// Pages of Debian's documentation packages, which `scripts/setup.sh docs` unpacks: some of each directory, of several makers.
-fn documentation() -> Vec<PathBuf> {
+pub(super) fn documentation() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/docs")];
     while let Some(directory) = open.pop() {
