@@ -98,6 +98,29 @@ fn the_typescript_sdk_drives_it_over_http_in_every_mode() {
     }
 }
 
+/// Several sessions at once in one call, as a client asks for it: alike, each of its own, and one that fails.
+fn fans_out(driver: &str) {
+    let found = drive(&Lab::new(), driver, TABMUX, &[]);
+    let comparison = &found["same"]["comparison"];
+    assert_eq!((&comparison[0]["what"], &comparison[0]["equal"]), (&json!("here"), &json!(false)), "{found}");
+    let each = found["each"].as_str().unwrap();
+    assert!(each.contains("https://one.test/own") && each.contains("https://two.test/own"), "{each}");
+    let failed = found["failed"].as_str().unwrap();
+    assert!(failed.contains("Step 1 of 1 in three failed.") && failed.contains("https://one.test/own"), "{failed}");
+}
+
+/// S0.37, S2.32
+#[test]
+fn the_python_sdk_lets_several_sessions_work_at_once() {
+    fans_out("fan_out.py");
+}
+
+/// S0.37, S2.32
+#[test]
+fn the_typescript_sdk_lets_several_sessions_work_at_once() {
+    fans_out("fan_out.mjs");
+}
+
 /// S2.32
 #[test]
 fn the_inspector_drives_it_over_stdio_and_http() {
