@@ -1,6 +1,7 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
 mod act;
+mod arrival;
 mod article;
 mod changes;
 mod child;
@@ -269,6 +270,7 @@ impl Page for CdpPage {
         let given_up = GivenUp::unless_done(self);
         let value = self.run(script).await;
         given_up.done();
+        self.after_script(script).await;
         value
     }
 
@@ -291,6 +293,10 @@ impl Page for CdpPage {
     async fn changes(&self, budget: u32) -> Result<Changes> {
         self.state.usable()?;
         self.compare(budget).await
+    }
+
+    async fn arrival(&self) -> Option<String> {
+        self.arrived().await
     }
 
     async fn read(&self, reading: &Reading) -> Result<Article> {
@@ -351,6 +357,8 @@ impl Page for CdpPage {
                 self.state.dialog_answered();
                 if leaves {
                     self.left(&mut progress, before).await;
+                } else {
+                    self.next_turn().await;
                 }
                 Ok(open.dialog)
             }
@@ -375,7 +383,7 @@ impl Page for CdpPage {
         acted
     }
 
-    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<Option<String>> {
         self.state.usable()?;
         self.state.act_begins();
         self.give(files, selector).await
@@ -432,10 +440,10 @@ fn own_world() -> page::AddScriptToEvaluateOnNewDocument {
     }
 }
 
-/// Frames that live in another process get a session of their own.
+/// Frames that live in another process get a session of their own, and workers, to know of them.
 fn attach_frames() -> target::SetAutoAttach {
-    let frames = target::FilterEntry { kind: Some("iframe".into()), ..target::FilterEntry::default() };
-    target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(vec![frames]) }
+    let filter = ["iframe", "worker"].map(|kind| target::FilterEntry { kind: Some(kind.into()), ..target::FilterEntry::default() });
+    target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(filter.to_vec()) }
 }
 
 /// Of which one frame is sent and never acknowledged: it costs nothing, and a tab in the background is drawn, its timers and

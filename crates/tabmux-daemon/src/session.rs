@@ -70,13 +70,18 @@ pub(crate) enum After {
     Nothing,
     /// What changed on the page.
     Changes,
+    /// That it sent the page where it could not go, if it did.
+    Arrival,
 }
 
 impl After {
-    /// Every tool that acts on a page. A script's own value is its answer.
+    /// Every tool that acts on a page. A script's own value is its answer, and who answers a dialog waits for nobody.
     pub(crate) fn of(tool: &Tool) -> Self {
-        let acts = tool.group == Group::Act && tool.effect == Effect::Write && !matches!(tool.name, "evaluate" | "handle_dialog");
-        if acts { Self::Changes } else { Self::Nothing }
+        match tool.name {
+            "evaluate" | "handle_dialog" => Self::Arrival,
+            _ if tool.group == Group::Act && tool.effect == Effect::Write => Self::Changes,
+            _ => Self::Nothing,
+        }
     }
 }
 

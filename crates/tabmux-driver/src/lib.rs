@@ -258,6 +258,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Waits a little until the page rests, and says what changed since the last time somebody looked, in about so many tokens.
     async fn changes(&self, budget: u32) -> Result<Changes>;
 
+    /// Waits, not for long, until the page is where the last act sent it, if it sent it anywhere; why it could not go there.
+    async fn arrival(&self) -> Option<String> {
+        None
+    }
+
     /// What the page has for reading.
     async fn read(&self, reading: &Reading) -> Result<Article>;
 
@@ -290,8 +295,9 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Does to the page what a person would; comes back once the page confirmed that it arrived.
     async fn act(&self, action: &Action) -> Result<Acted>;
 
-    /// Gives files to the input that matches the selector, or to the file chooser that is open.
-    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()>;
+    /// Gives files to the input that matches the selector, or to the file chooser that is open. Comes back with a sentence where
+    /// the page did something else with them than keep them.
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<Option<String>>;
 
     /// A picture of the page, also when nobody looks at it.
     async fn screenshot(&self, shot: &Shot) -> Result<Image>;

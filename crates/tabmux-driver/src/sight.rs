@@ -85,6 +85,8 @@ pub struct Changes {
     pub more_errors: u64,
     /// Where it was sent and could not go, and why: it shows the browser's own error page.
     pub failed: Option<String>,
+    /// It was sent elsewhere, and what is there is nothing to show: a download, an empty answer.
+    pub stayed: bool,
     /// It still loads, or does not rest.
     pub unsettled: bool,
 }

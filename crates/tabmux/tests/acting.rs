@@ -108,9 +108,9 @@ impl Agent<'_> {
         let filled =
             "[document.title, day.value, agree.checked, fruit.value, rich.innerText, volume.value, combo.textContent, about.value]";
         assert_eq!(self.sees(filled), json!([format!("Sent {name}"), "2026-01-31", true, "q", "Told", "7", "Large", "old words!"]));
-        self.saw_only_trusted();
         self.sets("#colour", "#336699");
         assert_eq!(self.sees("colour.value"), json!("#336699"));
+        self.saw_only_trusted();
     }
 
     fn keeps_a_list(&self) {

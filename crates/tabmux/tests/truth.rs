@@ -31,6 +31,74 @@ fn an_act_that_leads_where_nothing_is_fails() {
     client.ok("evaluate", &json!({"script": "1"}));
 }
 
+/// A script says what it came to before the page has gone anywhere.
+#[test]
+fn a_script_that_sends_the_page_where_nothing_is_fails() {
+    let page = "<title>Here</title><form id=form></form><iframe id=frame></iframe><script>
+        const dead = form.action = location.origin.replace('127.0.0.1', '127.0.0.2') + '/nobody'</script>";
+    let (lab, site) = (Lab::real(), Site::start(|_| page.into()));
+    let client = lab.ready_client();
+    for script in ["location.href = dead", "location.replace(dead); 1", "form.submit()"] {
+        client.ok("navigate", &json!({"url": site.at("/")}));
+        let text = client.fails("evaluate", &json!({ "script": script }), "navigation_failed");
+        assert!(text.contains("could not go where that leads") && text.contains("/nobody"), "{script}: {text}");
+    }
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.fails("evaluate", &json!({"script": "if (confirm('Go?')) location.href = dead"}), "dialog_open");
+    client.fails("handle_dialog", &json!({}), "navigation_failed");
+}
+
+/// What gives nothing to show leaves the page where it is, and that is said; so is what the page itself does not allow.
+#[test]
+fn an_act_that_leads_to_nothing_to_show_says_that_the_page_stayed() {
+    let site = Site::answering(|path| match path {
+        "/empty" => with("204 No Content", "text/html", "", ""),
+        "/file" => with("200 OK", "text/plain", "Content-Disposition: attachment; filename=a.txt\r\n", "a file"),
+        _ => with(
+            "200 OK",
+            "text/html",
+            "Content-Security-Policy: form-action 'none'\r\n",
+            "<title>Here</title><a id=empty href=/empty>Empty</a><a id=file href=/file>File</a><form action=/sent><button id=send>Send</button></form>",
+        ),
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    for (tool, arguments) in [("click_element", json!({"selector": "#empty"})), ("click_element", json!({"selector": "#file"}))] {
+        let text = client.ok(tool, &arguments).text();
+        assert!(text.contains("sent elsewhere and stayed"), "{arguments}: {text}");
+    }
+    for path in ["/empty", "/file"] {
+        let text = client.fails("navigate", &json!({"url": site.at(path)}), "navigation_failed");
+        assert!(text.contains("the page stays where it was"), "{text}");
+    }
+    let text = client.ok("click_element", &json!({"selector": "#send"})).text();
+    assert!(text.contains("sent elsewhere and stayed") && !text.contains("Now at"), "{text}");
+    assert_eq!(client.ok("evaluate", &json!({"script": "document.title"})).result()["value"], "Here");
+}
+
+/// Files that the page does not keep: taken and gone, or never taken.
+#[test]
+fn files_that_the_page_does_not_keep_are_told_as_such() {
+    let page = "<input type=file id=kept><input type=file id=emptied><input type=file id=gone><input type=file id=off disabled><script>
+        window.heard = []; for (const one of document.querySelectorAll('input')) one.onchange = () => heard.push(one.id, one.files[0].name);
+        emptied.addEventListener('change', () => { emptied.value = ''; }); gone.addEventListener('change', () => gone.remove());</script>";
+    let (lab, site) = (Lab::real(), Site::start(|_| page.into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    let file = lab.path().join("a.txt");
+    std::fs::write(&file, "a").unwrap();
+    for (selector, words) in
+        [("#kept", "Gave 1 file to the page.\n"), ("#emptied", "emptied the input again"), ("#gone", "took the input away")]
+    {
+        let text = client.ok("upload_file", &json!({"paths": [file], "selector": selector})).text();
+        assert!(format!("{text}\n").contains(words), "{selector}: {text}");
+    }
+    client.fails("upload_file", &json!({"paths": [file], "selector": "#off"}), "bad_argument");
+    let heard = client.ok("evaluate", &json!({"script": "heard"})).result()["value"].clone();
+    assert_eq!(heard, json!(["kept", "a.txt", "emptied", "a.txt", "gone", "a.txt"]));
+}
+
 #[test]
 fn an_act_that_leads_to_a_site_that_is_not_allowed_fails() {
     let site = Site::start(|_| "<a id=away>Away</a><script>away.href = location.href.replace('127.0.0.1', 'localhost')</script>".into());
@@ -211,6 +279,25 @@ fn a_step_that_fails_ends_the_sequence_and_shows_the_page_as_it_was() {
     let text = client.fails("execute_sequence", &json!({ "actions": actions }), "element_not_found");
     assert!(text.contains("Step 2 of 3 failed.") && text.contains("textbox \"User\" = \"ann\"") && text.contains("3 not run."), "{text}");
     assert_eq!(client.ok("evaluate", &json!({"script": "state.textContent"})).result()["value"], "Out");
+}
+
+/// S0.28
+#[test]
+fn a_click_scrolls_to_its_element_unless_it_is_told_not_to() {
+    let page = "<div style='height:5000px'></div><button id=far onclick='this.textContent = \"Pressed\"'>Far</button>";
+    let (lab, site) = (Lab::real(), Site::start(|_| page.into()));
+    let client = lab.ready_client();
+    client.ok("start_browser", &json!({"sessionId": "web", "navigationUrl": site.at("/")}));
+    let stays = json!({"sessionId": "web", "selector": "#far", "scrollToView": false, "timeout": 2000});
+    let refused = client.call("click_element", &stays);
+    // On a machine too busy to look twice in that time, the call ends by its deadline.
+    let named = refused.code() == "element_not_actionable" && refused.text().contains("outside of the part of the page that is shown");
+    assert!(named || refused.code() == "timeout", "{refused:?}");
+    let at = |client: &support::Mcp| client.ok("evaluate", &json!({"script": "[scrollY > 0, far.textContent]"})).result()["value"].clone();
+    assert_eq!(at(&client), json!([false, "Far"]));
+    client.ok("click_element", &json!({"selector": "#far", "timeout": 60_000}));
+    assert_eq!(at(&client), json!([true, "Pressed"]));
+    client.ok("click_element", &json!({"sessionId": "web", "selector": "#far", "scrollToView": false}));
 }
 
 /// S0.29, S0.30

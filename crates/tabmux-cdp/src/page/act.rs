@@ -77,7 +77,7 @@ impl CdpPage {
             let aimed = self.aim(Order { verb: "aim", selector: Some(&click.selector), wanted, patience }).await?;
             self.click_at(aimed.answer.point, click.button, click.count, click.modifiers).await?;
             match self.landing(&aimed.frame, token, Duration::ZERO).await? {
-                Landing::There => return Ok(aimed.answer.acted(None)),
+                Landing::There(now) => return Ok(aimed.answer.acted(now)),
                 Landing::Missed(why) if Instant::now() >= until => return Err(why),
                 // It moved in the meantime; nobody but us knows of it.
                 Landing::Missed(_) => {}
@@ -91,8 +91,8 @@ impl CdpPage {
         let aimed = self.aim(Order { verb: "aim", selector: Some(selector), wanted, patience }).await?;
         self.tap_at(aimed.answer.point).await?;
         // A page that can be zoomed waits whether a second tap follows.
-        self.landed(&aimed.frame, token, SOON).await?;
-        Ok(aimed.answer.acted(None))
+        let now = self.landed(&aimed.frame, token, SOON).await?;
+        Ok(aimed.answer.acted(now))
     }
 
     async fn hover(&self, selector: &Selector, patience: Duration) -> Result<Acted> {

@@ -37,6 +37,8 @@ struct Wish {
     fresh: bool,
     /// It was asked already, before all answers had come.
     again: bool,
+    /// It has workers, whose answers nothing announces.
+    workers: bool,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +61,7 @@ impl CdpPage {
             let found = found?;
             changes.unsettled = self.state.watch().borrow().underway || self.state.awaits(Stage::Answer);
             let nobody_looked = self.state.looked_commits().is_none();
+            changes.stayed = self.state.stayed();
             changes.moved = self.state.looked() || (nobody_looked && self.state.moved_by_act());
             // Of a page that stays where it is, nobody asked for the beginning.
             changes.text = if found.first && !changes.moved { String::new() } else { found.text };
@@ -79,7 +82,13 @@ impl CdpPage {
             let there = |now: &Progress| !now.underway && (now.loaded || now.unreachable || seen.is_none_or(|seen| seen == now.commits));
             self.reached(&mut progress, |now| now.life != Life::Alive || there(now)).await?;
             let commits = progress.borrow().commits;
-            let wish = Wish { most: budget, patience: RESTLESS_MS, fresh: seen.is_some_and(|seen| seen != commits), again };
+            let wish = Wish {
+                most: budget,
+                patience: RESTLESS_MS,
+                fresh: seen.is_some_and(|seen| seen != commits),
+                again,
+                workers: self.state.has_workers(),
+            };
             found = match self.script("changes", &wish).await {
                 Err(Failure::NoDocument | Failure::Cut) => Err(DriverError::Navigated),
                 other => other.map_err(failed),
@@ -112,6 +121,15 @@ impl CdpPage {
                 }
             }
         }
+        // Over a socket nobody says which answer is to what, or that there is one.
+        while let Some(until) = self.state.awaits_socket() {
+            traffic.borrow_and_update();
+            let none_came = self.state.awaits_socket().is_some();
+            if none_came && !matches!(tokio::time::timeout_at(until.into(), traffic.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+            waited |= self.state.awaits_socket().is_none() && Instant::now() < until.into();
+        }
         waited
     }
 
@@ -119,7 +137,7 @@ impl CdpPage {
     async fn changes_beyond(&self, budget: u32, is_first: bool) -> String {
         let strangers = self.state.frames().strangers(&self.handle.0);
         let (first, step) = (self.state.frames().next_ref(), u32::try_from(strangers.len()).unwrap_or(u32::MAX).max(1));
-        let wish = Wish { most: budget, patience: RESTLESS_MS, fresh: false, again: false };
+        let wish = Wish { most: budget, patience: RESTLESS_MS, fresh: false, again: false, workers: false };
         let asked = strangers.iter().zip(first..).map(|(frame, first)| {
             let wish = &wish;
             async move {

@@ -1,5 +1,5 @@
 //! Hears of the frames of a page that live in another process, each over a session of its own: which worlds of ours they have,
-//! and which further frames are in them. The rest they say is left unheard.
+//! and which further frames are in them. The rest they say is left unheard; of workers, all but that they are there.
 
 use std::sync::Arc;
 
@@ -14,6 +14,13 @@ use crate::protocol::target::AttachedToTarget;
 use crate::protocol::{Event, page, runtime};
 use crate::world::World;
 
+/// A worker of the page.
+#[derive(Debug)]
+struct Worker {
+    state: Arc<PageState>,
+    session: String,
+}
+
 #[derive(Debug)]
 struct Child {
     state: Arc<PageState>,
@@ -24,8 +31,16 @@ struct Child {
 
 /// A frame of this page has a session now. Called by the reader: nothing is waited for.
 pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, params: &RawValue) {
-    let Some(event) = read::<AttachedToTarget>(params).filter(|event| event.target_info.kind == "iframe") else { return };
+    let Some(event) = read::<AttachedToTarget>(params) else { return };
     let session = event.session_id;
+    match event.target_info.kind.as_str() {
+        "iframe" => {}
+        "worker" => {
+            state.worker_came(&session);
+            return connection.listen(&session.clone(), Arc::new(Worker { state: Arc::clone(state), session }));
+        }
+        _ => return,
+    }
     let child = Child { state: Arc::clone(state), world: Arc::clone(world), connection: connection.downgrade(), session: session.clone() };
     connection.listen(&session, Arc::new(child));
     requests::let_wait_in_frame(connection, &session, world);
@@ -35,6 +50,14 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &
     drop(connection.send(Some(&session), &act::listen()));
     drop(connection.send(Some(&session), &own_world()));
     drop(connection.send(Some(&session), &attach_frames()));
+}
+
+impl Listener for Worker {
+    fn event(&self, _: &str, _: &RawValue) {}
+
+    fn gone(&self, _: &CdpError) {
+        self.state.worker_went(&self.session);
+    }
 }
 
 impl Listener for Child {

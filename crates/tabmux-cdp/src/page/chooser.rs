@@ -7,7 +7,7 @@ use tabmux_driver::{Chooser, DriverError, Result, Selector};
 use super::CdpPage;
 use super::script::failed;
 use crate::CdpError;
-use crate::protocol::dom::SetFileInputFiles;
+use crate::protocol::dom::{ResolveNode, SetFileInputFiles};
 use crate::protocol::page::FileChooserOpened;
 use crate::protocol::runtime::{CallFunctionOn, ReleaseObject};
 
@@ -27,7 +27,8 @@ impl OpenChooser {
 }
 
 impl CdpPage {
-    pub(super) async fn give(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
+    /// What is to be said of what the page did with them.
+    pub(super) async fn give(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<Option<String>> {
         let names = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         match selector {
             Some(selector) => self.give_input(names, selector).await,
@@ -39,14 +40,31 @@ impl CdpPage {
                 let command = SetFileInputFiles { files: names, backend_node_id: Some(open.node), ..SetFileInputFiles::default() };
                 self.set_files(&self.session, command).await?;
                 self.state.chooser_answered();
-                Ok(())
+                Ok(self.kept(open.node).await)
             }
         }
     }
 
-    async fn give_input(&self, files: Vec<String>, selector: &Selector) -> Result<()> {
-        let frame = self.input_frame(selector, files.len()).await?;
-        let world = self.state.frames().world(&frame).ok_or(DriverError::Navigated)?;
+    /// What the input of a chooser has now, where it can be asked.
+    async fn kept(&self, node: i64) -> Option<String> {
+        let world = self.state.frames().world(&self.handle.0)?;
+        let resolve = ResolveNode { backend_node_id: Some(node), execution_context_id: Some(world.context), ..ResolveNode::default() };
+        let object_id = self.call_in(&world.session, &resolve).await.ok()?.object.object_id?;
+        let asked = CallFunctionOn {
+            // The page hears of its files before anything else is asked of it.
+            function_declaration: "function () { return this.isConnected && this.files.length > 0; }".into(),
+            object_id: Some(object_id.clone()),
+            return_by_value: Some(true),
+            ..CallFunctionOn::default()
+        };
+        let answer = self.call_in(&world.session, &asked).await.ok()?.result.value;
+        drop(self.connection.send(Some(&world.session), &ReleaseObject { object_id }));
+        (answer == Some(false.into())).then(|| "The page emptied the input again, or took it away.".to_owned())
+    }
+
+    async fn give_input(&self, files: Vec<String>, selector: &Selector) -> Result<Option<String>> {
+        let input = self.input_frame(selector, files.len()).await?;
+        let world = self.state.frames().world(&input.frame).ok_or(DriverError::Navigated)?;
         let held = CallFunctionOn {
             function_declaration: "function () { return tabmux.field(); }".into(),
             execution_context_id: Some(world.context),
@@ -57,7 +75,8 @@ impl CdpPage {
         let command = SetFileInputFiles { files, object_id: Some(object_id.clone()), ..SetFileInputFiles::default() };
         let given = self.set_files(&world.session, command).await;
         drop(self.connection.send(Some(&world.session), &ReleaseObject { object_id }));
-        given
+        given?;
+        self.received(&input).await
     }
 
     async fn set_files(&self, session: &str, command: SetFileInputFiles) -> Result<()> {

@@ -131,7 +131,7 @@ impl CdpPage {
 }
 
 /// Whether only the fragment changes.
-fn is_within(here: &str, there: &str) -> bool {
+pub(super) fn is_within(here: &str, there: &str) -> bool {
     let document = |url: &str| url.split_once('#').map_or_else(|| url.to_owned(), |(document, _)| document.to_owned());
     there.contains('#') && document(here) == document(there)
 }

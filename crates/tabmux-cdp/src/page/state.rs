@@ -2,6 +2,7 @@
 //! loading got. Written by the connection's reader, which must never wait; read by everybody else.
 
 mod asked;
+mod beyond;
 mod hear;
 mod progress;
 
@@ -18,6 +19,7 @@ use super::frames::Frames;
 use crate::CdpError;
 use crate::context;
 use asked::Asked;
+use beyond::Beyond;
 pub(super) use progress::{Life, Progress};
 
 /// How many events wait for the listener; beyond it they are dropped, since the reader cannot wait for a watcher.
@@ -43,6 +45,7 @@ struct Inner {
     chooser: Option<OpenChooser>,
     log: PageLog,
     traffic: Traffic,
+    beyond: Beyond,
     act_began: ActBegan,
     /// Which document somebody saw last, and at which address.
     looked_at: Option<(u64, String)>,
@@ -58,9 +61,9 @@ struct Inner {
 /// How things were when somebody last began to act.
 #[derive(Debug, Default)]
 struct ActBegan {
-    /// How many requests and documents there had been.
+    /// How many requests there had been.
     requests: u64,
-    commits: u64,
+    progress: Progress,
     url: String,
 }
 
@@ -87,6 +90,7 @@ impl PageState {
             chooser: None,
             log: PageLog::default(),
             traffic: Traffic::default(),
+            beyond: Beyond::default(),
             act_began: ActBegan::default(),
             looked_at: None,
             asked: Asked::default(),
@@ -218,9 +222,23 @@ impl PageState {
 
     /// Something is done to the page: what it asks for from here on comes of that.
     pub(super) fn act_begins(&self) {
-        let commits = self.progress.borrow().commits;
+        let progress = self.progress.borrow().clone();
         let mut inner = self.inner();
-        inner.act_began = ActBegan { requests: inner.traffic.made(), commits, url: inner.url.clone() };
+        inner.beyond.act_begins();
+        inner.act_began = ActBegan { requests: inner.traffic.made(), progress, url: inner.url.clone() };
+    }
+
+    /// How far the page was when the last act began.
+    pub(super) fn progress_before(&self) -> Progress {
+        self.inner().act_began.progress.clone()
+    }
+
+    /// Whether the last act sent the page elsewhere and it stayed.
+    pub(super) fn stayed(&self) -> bool {
+        let now = self.progress.borrow().clone();
+        let inner = self.inner();
+        let began = &inner.act_began;
+        !began.url.is_empty() && now.commits == began.progress.commits && now.fruitless > began.progress.fruitless
     }
 
     /// Whether something that came of the last act is still asked for.
@@ -229,20 +247,37 @@ impl PageState {
         inner.traffic.awaits(inner.act_began.requests, stage)
     }
 
+    /// Until when an answer to what the last act sent over a socket may come.
+    pub(super) fn awaits_socket(&self) -> Option<Instant> {
+        self.inner().beyond.awaits()
+    }
+
+    pub(super) fn worker_came(&self, session: &str) {
+        self.inner().beyond.worker_came(session.to_owned());
+    }
+
+    pub(super) fn worker_went(&self, session: &str) {
+        self.inner().beyond.worker_went(session);
+    }
+
+    pub(super) fn has_workers(&self) -> bool {
+        self.inner().beyond.has_workers()
+    }
+
     /// Whether the page is elsewhere since the last act began.
     pub(super) fn moved_by_act(&self) -> bool {
         let commits = self.progress.borrow().commits;
         let inner = self.inner();
         let began = &inner.act_began;
         // Without an address nobody has acted so far.
-        !began.url.is_empty() && (began.commits != commits || began.url != inner.url)
+        !began.url.is_empty() && (began.progress.commits != commits || began.url != inner.url)
     }
 
     /// Where the last act sent the page and it could not go.
     pub(super) fn failed_to_go(&self) -> Option<String> {
         let now = self.progress.borrow().clone();
         let mut inner = self.inner();
-        if !now.unreachable || now.commits <= inner.act_began.commits {
+        if !now.unreachable || now.commits <= inner.act_began.progress.commits {
             return None;
         }
         let why = inner.traffic.of(&now.loader).and_then(|request| request.failure.clone());

@@ -65,6 +65,12 @@ impl Stage {
         self.act(set(selector, value)).await.unwrap_or_else(|error| panic!("set {selector}: {error}"))
     }
 
+    /// An empty page with this in it; `script` gives it its ways.
+    pub(crate) async fn furnish(&self, html: &str, script: &str) {
+        self.go("room.html").await;
+        self.run(&format!("room.innerHTML = {}; {{ {script} }} 0", json!(html))).await;
+    }
+
     /// What the page saw of a kind at an element: `[isTrusted, value]` each.
     pub(crate) async fn saw(&self, kind: &str, id: &str) -> Value {
         self.run(&format!("saw('{kind}', '{id}').map(([, , trusted, value]) => [trusted, value])")).await

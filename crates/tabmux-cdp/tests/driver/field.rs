@@ -19,6 +19,7 @@ async fn every_kind_of_field_takes_its_value_and_the_page_sees_trusted_events() 
         ("#week", "2026-W07", json!("2026-W07")),
         ("#moment", "2026-01-31T08:05", json!("2026-01-31T08:05")),
         ("#volume", "7", json!("7")),
+        ("#colour", "#FF8800", json!("#ff8800")),
         ("#fruit", "Quince", json!("q")),
     ];
     for (selector, value, kept) in fields {
@@ -29,8 +30,8 @@ async fn every_kind_of_field_takes_its_value_and_the_page_sees_trusted_events() 
         assert_eq!(inputs.as_array().and_then(|all| all.last()), Some(&json!([true, kept])), "{selector}: {inputs}");
         assert!(!acted.outcome.unwrap_or_default().contains("hunter2"), "a password is not repeated");
     }
-    stage.set("#colour", "#ff8800").await;
-    assert_eq!(stage.run("colour.value").await, json!("#ff8800"));
+    assert_eq!(stage.saw("change", "colour").await, json!([[true, "#ff8800"]]));
+    assert_eq!(stage.run("[colour.type, seen.filter(([, , trusted]) => !trusted)]").await, json!(["color", []]));
     stage.set("#rich", "Twice told").await;
     assert_eq!(stage.run("rich.innerText").await, json!("Twice told"));
     stage.set("#name", "").await;

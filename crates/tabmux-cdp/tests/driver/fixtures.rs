@@ -16,6 +16,7 @@ const PAGES: &[(&str, &str)] = &[
     ("spa.html", include_str!("../../../tabmux/tests/fixtures/spa.html")),
     ("form.html", include_str!("../../../tabmux/tests/fixtures/form.html")),
     ("wrong.html", include_str!("../../../tabmux/tests/fixtures/wrong.html")),
+    ("room.html", include_str!("../../../tabmux/tests/fixtures/room.html")),
 ];
 
 const SEEN: &str = include_str!("../../../tabmux/tests/fixtures/seen.js");

@@ -1,6 +1,7 @@
 //! The driver on real Chromium: the contract every driver keeps, and what only a real browser does.
 
 mod act;
+mod answers;
 mod attach;
 mod chromium;
 mod contract;
@@ -13,6 +14,7 @@ mod fixtures;
 mod given_up;
 mod hostile;
 mod memory;
+mod nasty;
 mod script;
 mod shot;
 mod sight;

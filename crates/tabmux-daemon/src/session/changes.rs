@@ -27,6 +27,11 @@ pub(super) async fn append(reply: &mut Reply, page: &dyn Page, reach: &Reach) ->
     Ok(())
 }
 
+/// The same where nothing else is said: that a call sent the page where it could not go is its failure.
+pub(super) async fn check_arrival(reply: &Reply, page: &dyn Page) -> Result<(), Fault> {
+    page.arrival().await.map_or(Ok(()), |why| Err(went_nowhere(reply, &why)))
+}
+
 /// Where a page is.
 struct Place {
     url: String,
@@ -49,6 +54,9 @@ fn told(changes: &Changes, place: &Place) -> String {
     }
     if !changes.text.is_empty() {
         lines.push(visible_text(&changes.text));
+    }
+    if changes.stayed {
+        lines.push("It was sent elsewhere and stayed: a download, an empty answer, or it was stopped.".to_owned());
     }
     if changes.unsettled {
         lines.push("The page still loads; wait_for or snapshot shows more.".to_owned());
@@ -73,6 +81,7 @@ mod tests {
             text: "+ \"a\u{202e}\"".into(),
             errors: vec!["no\nmilk".into()],
             more_errors: 2,
+            stayed: true,
             unsettled: true,
             failed: None,
         };
@@ -82,6 +91,7 @@ mod tests {
         let expected = [
             "Now at http://a.test/ — \"One\" (HTTP 500)",
             "+ \"a\\u202e\"",
+            "It was sent elsewhere and stayed: a download, an empty answer, or it was stopped.",
             "The page still loads; wait_for or snapshot shows more.",
             "[error] no\\nmilk",
             "(2 more errors: console)",

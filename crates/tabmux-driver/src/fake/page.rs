@@ -303,7 +303,7 @@ impl Page for FakePage {
         Ok(acted)
     }
 
-    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<()> {
+    async fn upload(&self, files: &[PathBuf], selector: Option<&Selector>) -> Result<Option<String>> {
         self.document()?;
         self.not_frozen()?;
         if let Some(selector) = selector {
@@ -314,7 +314,7 @@ impl Page for FakePage {
         }
         match locked(&self.state).chooser.take().ok_or(DriverError::NoChooser)? {
             Chooser::One if files.len() > 1 => Err(DriverError::FilesRefused("It takes one file.".into())),
-            Chooser::One | Chooser::Many => Ok(()),
+            Chooser::One | Chooser::Many => Ok(None),
         }
     }
 

@@ -2,7 +2,7 @@
 // the page, and what arrived is reported at once, since the document may be gone before anybody can ask.
 
 const PRESSES = ["pointerdown", "mousedown", "touchstart"];
-const WATCHED = [...PRESSES, "pointerup", "mouseup", "touchend", "click", "auxclick", "dblclick", "contextmenu", "keydown"];
+const WATCHED = [...PRESSES, "pointerup", "mouseup", "touchend", "click", "auxclick", "dblclick", "contextmenu", "keydown", "beforeinput"];
 
 // How long it is watched at most: when nobody asks any more, a person's own clicks are their own again.
 const LONGEST_MS = 10_000;
@@ -27,7 +27,9 @@ function arm(element, { token, ends, times = 1, kind = "pointer" }) {
   disarm();
   stirred();
   const closed = kind === "pointer" ? closedRoot(element) : null;
-  const mine = { element, token, ends, times, kind, hit: null, missed: null, up: false, keys: 0, listeners: [], timer: 0, done: () => {} };
+  const mine = {
+    element, token, ends, times, kind, hit: null, missed: null, pressed: null, released: null, up: false, clicks: 0, listeners: [], timer: 0, done: () => {},
+  };
   const hear = (event) => armed === mine && event.isTrusted && heard(mine, event, closed);
   mine.listeners.push([element.ownerDocument.defaultView, hear]);
   if (closed) mine.listeners.push([closed, hear]);
@@ -38,10 +40,16 @@ function arm(element, { token, ends, times = 1, kind = "pointer" }) {
 }
 
 function heard(mine, event, closed) {
-  if (event.type === "keydown") mine.keys++;
-  if (mine.kind === "pointer" && !pointedWell(mine, event, closed)) return;
+  // A person's own clicks come after ours.
+  if (mine.kind === "pointer" && mine.times <= 0) return;
+  if (!(mine.kind === "pointer" ? pointedWell(mine, event, closed) : keyedWell(mine, event))) return;
   if (event.type === "touchend") later(() => event.defaultPrevented && finish(mine));
-  if (event.type === mine.ends && --mine.times <= 0) finish(mine);
+  if (event.type === mine.ends && ++mine.clicks && --mine.times <= 0) finish(mine);
+}
+
+function holdBack(event) {
+  event.preventDefault();
+  event.stopImmediatePropagation();
 }
 
 // Whether it happened to the element that was meant; what would happen to another is held back.
@@ -50,24 +58,44 @@ function pointedWell(mine, event, closed) {
   const meant = path.some((node) => node === mine.element || [...(mine.element.labels ?? [])].includes(node));
   // Seen from outside, all that is in a closed shadow root is its host; the listener within knows better.
   if (closed && event.currentTarget !== closed && path.includes(closed.host)) return false;
-  if (PRESSES.includes(event.type) && mine.hit === null) {
+  // Every press anew: after the first of two clicks something else may be there.
+  if (PRESSES.includes(event.type) && (mine.hit === null || event.type === "pointerdown")) {
     mine.hit = meant;
+    mine.pressed = path[0];
     if (!meant) mine.missed = path[0];
   }
-  if (mine.hit === false) {
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  }
-  if (event.type === "mouseup") mine.up = meant;
+  if (event.type === "mouseup") [mine.up, mine.released] = [meant, path[0]];
+  // A finger that was put on one element may be lifted from another.
+  if (mine.hit === false || (event.type === "click" && mine.ends === "click" && !meant)) holdBack(event);
   return meant && mine.hit;
+}
+
+// Keys have to begin where the focus was put; later ones may move it on, as Tab does.
+function keyedWell(mine, event) {
+  if (event.type !== "keydown" && event.type !== "beforeinput") return false;
+  const path = event.composedPath();
+  mine.hit ??= path.includes(seenAs(mine.element));
+  if (mine.hit) return true;
+  mine.missed ??= path[0];
+  holdBack(event);
+  return false;
+}
+
+// What an element in a closed shadow root is to those outside: its host.
+function seenAs(element) {
+  for (let root; (root = closedRoot(element)); ) element = root.host;
+  return element;
 }
 
 // The page has got it: a finger whose touch the page keeps to itself makes no click.
 function finish(mine) {
   mine.times = 0;
+  stirredAt = performance.now();
   globalThis.tabmuxHeard?.(JSON.stringify({ token: mine.token }));
   mine.done();
 }
+
+const named = (node, element) => (node?.localName ? cover(node, element) : "the page");
 
 // What became of what was armed: nothing wrong, or what.
 verbs.landed = async ({ token, patience }) => {
@@ -75,15 +103,36 @@ verbs.landed = async ({ token, patience }) => {
   if (!mine) return { fault: "unknown", text: "The page was busy for too long" };
   if (mine.times > 0 && patience > 0) await Promise.race([new Promise((done) => (mine.done = done)), pause(patience)]);
   disarm();
-  const { element, hit, missed, times } = mine;
-  if (times <= 0 && hit !== false) return {};
-  if (hit === null && mine.kind === "pointer") return { fault: "unknown", text: `Nobody saw it arrive at ${labelOf(element)}` };
-  if (mine.kind !== "pointer") return mine.keys ? {} : { fault: "unknown", text: "Nobody saw the keys arrive" };
-  if (!hit) return { ...blocked(element, `was not where it had been: ${missed?.localName ? cover(missed, element) : "the page"} was hit in its place, and kept from it`), fault: "missed" };
-  // Some act when they are pressed and are gone before the release; of some, the page hides the click from us.
-  if (mine.up || !element.isConnected || !isSeen(element)) return {};
-  return blocked(element, "was pressed, but moved away before it was released, so it was not clicked");
+  const { element, hit, missed, times, clicks } = mine;
+  if (mine.kind === "keys" && hit === false) {
+    return blocked(element, `lost the focus before the keys came: ${named(missed, element)} had it, and was kept from them`);
+  }
+  if (times <= 0) return {};
+  if (mine.kind === "keys") return clicks ? {} : { fault: "unknown", text: "Nobody saw the keys arrive" };
+  if (hit === null) return { fault: "unknown", text: `Nobody saw it arrive at ${labelOf(element)}` };
+  if (clicks > 0) {
+    const why = hit ? "it moved or went away" : `${named(missed, element)} was in its place then, and kept from it`;
+    return blocked(element, `got ${clicks} of ${clicks + times} clicks: ${why}`);
+  }
+  if (!hit) return { ...blocked(element, `was not where it had been: ${named(missed, element)} was hit in its place, and kept from it`), fault: "missed" };
+  return unclicked(mine);
 };
+
+// It was pressed, and nobody saw a click.
+function unclicked({ element, pressed, released, up }) {
+  if (!element.isConnected || !isSeen(element)) {
+    // Drawn anew, it has the place of the one that was pressed, and heard nothing of it.
+    const anew = released?.closest?.(element.localName);
+    if (anew && anew !== element && anew.textContent === element.textContent) return blocked(element, "was replaced when it was pressed, so it was not clicked");
+    return { now: "It went away when it was pressed, so no click followed." };
+  }
+  if (element.matches(":disabled")) return blocked(element, "was disabled when it was pressed, so it was not clicked");
+  // A click follows where what was pressed is still there: then the page hides it from us.
+  if (up && pressed.isConnected) return {};
+  if (up) return blocked(element, "was drawn anew while it was pressed, so it was not clicked");
+  const over = released && !isWithin(element, released) ? `was covered by ${cover(released, element)}` : "moved away";
+  return blocked(element, `was pressed, but ${over} before it was released, so it was not clicked`);
+}
 
 verbs.disarm = () => disarm();
 
@@ -93,6 +142,7 @@ let givenUp = 0;
 verbs.giveUp = () => {
   givenUp++;
   disarm();
+  field?.leave();
 };
 
 const ENDS = { left: "click", middle: "auxclick", right: "contextmenu" };

@@ -1,9 +1,16 @@
 // What changed since the last look. It waits until the page rests; one that never does is looked at all the same.
 
 // Asked again about the same act, it compares with what was there before it.
-verbs.changes = async ({ most, patience, fresh, again }) => {
-  if (again) stirred();
+verbs.changes = async ({ most, patience, fresh, again, workers }) => {
+  if (again) {
+    await answersRead();
+    stirred();
+  }
+  const asked = performance.now();
   await rest(patience);
+  if (workers && !again && (await workersAnswered(asked))) await rest(patience);
+  stirredAt = null;
+  lookOver();
   restedUntil = 0;
   const before = again ? (look.before ?? null) : look.known;
   look.before = before;

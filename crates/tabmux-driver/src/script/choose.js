@@ -59,6 +59,18 @@ verbs.option = async ({ index, token }) => {
 
 const OPTION = "[role=option],[role=menuitemradio],[role=menuitem],[role=menuitemcheckbox],[role=treeitem],[role=radio]";
 
+// What a list says of itself. Its options may be in it, and their words are there whether they are chosen or not.
+function faceOf(element) {
+  const lists = `[role=listbox],[role=menu],[role=tree],option,${OPTION}`;
+  const words = [];
+  const walker = element.ownerDocument.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode()); ) {
+    const list = node.parentElement.closest(lists);
+    if (!list || list === element || !element.contains(list)) words.push(node.data);
+  }
+  return oneLine(`${words.join(" ")} ${valueOf(element)} ${element.getAttribute("aria-label") ?? ""}`);
+}
+
 // The options that belong to an element: those it names, those in it, else those of any list that is open.
 function optionsOf(element) {
   const root = element.getRootNode();
@@ -83,7 +95,7 @@ verbs.choose = async ({ options, token, ...wanted }) => {
     const wrong = unfit(own, "act");
     if (wrong) return wrong;
     field.kind = "custom";
-    field.before = oneLine(`${own.innerText} ${valueOf(own) ?? ""}`);
+    field.before = faceOf(own);
     if (roleOf(own) === "listbox" || own.getAttribute("aria-expanded") === "true") return { plan: "pick" };
     return { ...(await reach(own, "act", true, attempt)), plan: "open" };
   });
@@ -123,7 +135,7 @@ verbs.picked = async () => {
   if (!field?.option) return { fault: "unknown", text: "The page forgot what it was asked" };
   const { element, option } = field;
   const marked = ["aria-selected", "aria-checked"].some((name) => option.element.getAttribute(name) === "true");
-  const text = oneLine(`${element.innerText ?? ""} ${valueOf(element) ?? ""} ${element.getAttribute("aria-label") ?? ""}`);
+  const text = faceOf(element);
   if ((option.element.isConnected && marked) || text.includes(option.name)) return { now: `Chosen: ${quoted([option.name])}.` };
   if (text !== field.before) return { now: `Chosen: ${quoted([option.name])}; it reads ${JSON.stringify(shortened(text))} now.` };
   return { fault: "unknown", text: `${labelOf(element)} does not show that ${JSON.stringify(option.name)} was chosen` };

@@ -8,15 +8,15 @@ verbs.grab = async ({ token, ...wanted }) => {
   const { stand: element } = got;
   arm(element, { token, ends: "mouseup" });
   const view = element.ownerDocument.defaultView;
-  const mine = { element, view, started: null, dropped: null, up: null };
+  const mine = { element, view, started: null, dropped: null, let: null };
   mine.hear = (event) => {
     if (!event.isTrusted) return;
     if (event.type === "dragstart") mine.started = event;
     if (event.type === "drop") mine.dropped = event.composedPath();
-    if (event.type === "mouseup" || event.type === "pointerup") mine.up = { x: event.clientX, y: event.clientY };
+    if (event.type === "mouseup") mine.let = { over: elementsAt(event).includes(pointed) };
   };
   dragged?.stop();
-  mine.kinds = ["dragstart", "drop", "mouseup", "pointerup"];
+  mine.kinds = ["dragstart", "drop", "mouseup"];
   mine.stop = () => mine.kinds.forEach((kind) => view.removeEventListener(kind, mine.hear, true));
   mine.kinds.forEach((kind) => view.addEventListener(kind, mine.hear, true));
   dragged = mine;
@@ -32,6 +32,20 @@ verbs.grabbed = async () => {
   return { native: started !== null && !started.defaultPrevented };
 };
 
+// All that lies under an event, what is dragged itself too; seen from the document of the element it was to come down on.
+function elementsAt({ clientX, clientY }) {
+  const root = pointed?.getRootNode();
+  return root?.elementsFromPoint ? root.elementsFromPoint(clientX, clientY) : [];
+}
+
+// The page itself moved it, or nobody did: only where the pointer was is known.
+function letGo(mine) {
+  if (!mine?.let) return { fault: "unknown", text: "Nobody saw it being let go" };
+  if (mine.started?.defaultPrevented) return { now: "The page does not let the browser drag it; the pointer was moved there and let go." };
+  if (!mine.let.over) return { now: "When it was let go, that was not under the pointer any more." };
+  return {};
+}
+
 // Where it came down. `pointed` is the element it was to come down on.
 verbs.dropped = async ({ native }) => {
   await frame();
@@ -39,7 +53,7 @@ verbs.dropped = async ({ native }) => {
   const mine = dragged;
   mine?.stop();
   dragged = null;
-  if (!native) return mine && !mine.up ? { fault: "unknown", text: "Nobody saw it being let go" } : {};
+  if (!native) return letGo(mine);
   // Some take what is dropped and draw themselves anew.
   if (!mine || !pointed?.isConnected) return mine?.dropped ? {} : { fault: "unknown", text: "Nobody saw it being dropped" };
   if (mine.dropped?.includes(pointed)) return {};

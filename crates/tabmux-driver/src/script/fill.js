@@ -88,7 +88,7 @@ const PLANS = {
       element.value = before;
       return { ...blocked(element, `takes ${element.min || 0} to ${element.max || 100} in steps of ${element.step || 1}, not ${value}`), final: true };
     }
-    field.wanted = reached;
+    [field.wanted, field.before] = [reached, before];
     if (reached === before) return { plan: "done" };
     const [least, most] = [Number(element.min || 0), Number(element.max || 100)];
     const step = element.step === "any" ? (most - least) / 100 : Number(element.step || 1);
@@ -105,7 +105,7 @@ const PLANS = {
       element.value = before;
       return { ...blocked(element, `takes a value such as ${FORMS[element.type]}, not ${JSON.stringify(value)}`), final: true };
     }
-    field.wanted = element.value;
+    [field.wanted, field.before] = [element.value, before];
     if (element.value === before) return { plan: "done" };
     if (value.trim() === "") {
       element.value = before;
@@ -114,17 +114,25 @@ const PLANS = {
     return { plan: "keys", keys: ["ArrowUp", "ArrowDown"] };
   },
 
-  // There are no keys for colours: the page is told by events that are not the browser's own.
+  // What colours are picked with is no part of the page, and takes no keys. As a field for text it takes them, and is itself
+  // again when the page hears that it has changed.
   color(element, value) {
     const before = element.value;
     element.value = value.trim();
-    if (element.value !== value.trim().toLowerCase()) {
-      element.value = before;
-      return { ...blocked(element, `takes a colour such as #ff8800, not ${JSON.stringify(value)}`), final: true };
-    }
-    field.wanted = element.value;
-    if (element.value !== before) for (const kind of ["input", "change"]) element.dispatchEvent(new Event(kind, { bubbles: true, composed: kind === "input" }));
-    return { plan: "check" };
+    const reached = element.value;
+    element.value = before;
+    if (reached !== value.trim().toLowerCase()) return { ...blocked(element, `takes a colour such as #ff8800, not ${JSON.stringify(value)}`), final: true };
+    field.wanted = reached;
+    if (reached === before) return { plan: "done" };
+    const late = later(() => (element.type = "color"), LONGEST_MS);
+    field.leave = () => {
+      clearTimeout(late);
+      element.type = "color";
+    };
+    element.type = "text";
+    element.focus({ preventScroll: true });
+    selectAll(element);
+    return { plan: "insert", text: reached };
   },
 
   check(element, value) {
@@ -144,23 +152,37 @@ const PLANS = {
 function holds({ element, kind, wanted }) {
   if (kind === "check") return isChecked(element) === wanted;
   if (kind === "select") return [...element.selectedOptions].map((option) => option.index).join() === [...wanted].sort((a, b) => a - b).join();
-  return valueOf(element) === wanted || oneLine(valueOf(element)) === oneLine(wanted);
+  if (kind === "file") return element.files.length === wanted;
+  return valueOf(element) === wanted || (element.type !== "password" && oneLine(valueOf(element)) === oneLine(wanted));
 }
 
-// Reports that the page heard of the value, in case it goes elsewhere for it; and where a field has to pass through another
-// value, keeps that one from the page.
+// Reports that the page heard of the value, in case it goes elsewhere for it; keeps from it a value that a field has to pass
+// through; and where the focus went elsewhere, keeps from that field what was not meant for it.
 function follow(token, mute) {
   stirred();
   const mine = field;
   const view = mine.element.ownerDocument.defaultView;
   const hear = (event) => {
-    if (event.composedPath()[0] !== mine.element) return;
-    if (holds(mine)) globalThis.tabmuxHeard?.(JSON.stringify({ token }));
-    else if (mute) event.stopImmediatePropagation();
+    const [target] = event.composedPath();
+    if (event.type === "beforeinput") {
+      if (!event.isTrusted || isWithin(target, seenAs(mine.element)) || isWithin(mine.element, target)) return;
+      mine.stray = target;
+      return holdBack(event);
+    }
+    if (target !== seenAs(mine.element)) return;
+    if (event.type === "change" && mine.kind === "color") mine.element.type = "color";
+    if (holds(mine)) {
+      mine.heard = true;
+      stirredAt = performance.now();
+      globalThis.tabmuxHeard?.(JSON.stringify({ token }));
+    } else if (mute) event.stopImmediatePropagation();
   };
-  for (const kind of ["input", "change"]) view.addEventListener(kind, hear, true);
+  const kinds = ["beforeinput", "input", "change"];
+  for (const kind of kinds) view.addEventListener(kind, hear, true);
+  const before = mine.leave;
   mine.leave = () => {
-    for (const kind of ["input", "change"]) view.removeEventListener(kind, hear, true);
+    before();
+    for (const kind of kinds) view.removeEventListener(kind, hear, true);
   };
 }
 
@@ -170,7 +192,7 @@ verbs.fill = async ({ value, token, ...wanted }) => {
     const own = fieldOf(element);
     const kind = kindOfField(own);
     if (!kind) return { ...blocked(element, "takes no value"), final: true };
-    field = { element: own, kind, wanted: value, leave: () => {} };
+    field = { element: own, kind, wanted: value, selector: wanted.selector, leave: () => {} };
     if (kind === "check") {
       const plan = PLANS.check(own, value);
       return plan.plan === "click" ? { ...(await reach(standIn(own), "act", true, attempt)), ...plan } : plan;
@@ -188,38 +210,84 @@ verbs.fill = async ({ value, token, ...wanted }) => {
 
 const letters = (text) => text.replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();
 
+// Whether all of a text is in another in its order, whatever is between.
+function threads(text, other) {
+  let at = 0;
+  for (const letter of other) if (letter === text[at]) at++;
+  return at >= text.length;
+}
+
+// Whether the page only writes it in its own way, 1234 as 12-34. The sign and the point of a number are no matter of writing, and
+// of a secret every letter counts.
+function rewritten({ element }, value, wanted) {
+  if (element.type === "password" || letters(wanted) === "" || letters(value) !== letters(wanted)) return false;
+  return threads(oneLine(wanted).toLowerCase(), value.toLowerCase()) || !/^[-+\d.,\s]+$/.test(wanted);
+}
+
 // Whether the value stayed, once the page has had its say.
 verbs.filled = async () => {
+  if (field?.kind === "color" && field.element.type === "text") {
+    field.element.blur();
+    field.element.focus({ preventScroll: true });
+  }
   await rest();
   disarm();
   if (!field) return { fault: "unknown", text: "The page forgot what it was asked" };
-  const { element, kind, wanted } = field;
+  const { kind, wanted } = field;
   field.leave();
-  if (!element.isConnected) return { fault: "unknown", text: "The field went away when it was given its value" };
+  const element = stillThere(field);
+  if (!element) return { fault: "unknown", text: "The field went away when it was given its value" };
   if (kind === "check") {
     return isChecked(element) === wanted ? { now: wanted ? "It is on now." : "It is off now." } : blocked(element, `stayed ${wanted ? "off" : "on"}: the page set it back`);
   }
   if (kind === "select") return chosen(field);
+  if (/^(date|range)$/.test(kind) && !field.heard && field.before !== wanted) {
+    element.value = field.before;
+    return blocked(element, `did not take the value: the page keeps the keys from it, and it is ${shown(element)} again`);
+  }
   const value = valueOf(element);
-  if (holds(field)) return { now: `It is ${shown(element)} now.` };
-  // Some pages write it in their own way, 1234 as 12-34.
-  if (letters(wanted) && letters(value) === letters(wanted)) return { now: `The page made it ${shown(element)}.` };
+  if (holds({ ...field, element })) return { now: `It is ${shown(element)} now.` };
+  if (rewritten(field, value, wanted)) return { now: `The page made it ${shown(element)}.` };
+  if (field.stray) return blocked(element, `lost the focus before its value came: ${named(field.stray, element)} had it, and was kept from it`);
   const most = element.maxLength > 0 && wanted.length > element.maxLength ? ` It takes ${element.maxLength} characters.` : "";
   return blocked(element, `did not keep the value: it is ${shown(element)} now.${most}`);
 };
+
+// The field, or the one that a page has drawn in its place; null where nobody knows which that is.
+function stillThere({ element, kind, selector }) {
+  if (element.isConnected) return element;
+  if (!selector || selector.by === "ref") return null;
+  const found = find(selector).element;
+  const anew = found ? fieldOf(found) : null;
+  return anew && kindOfField(anew) === kind ? anew : null;
+}
 
 // Whether this is still the document that has the field.
 verbs.holds = () => field !== null;
 
 // The input that files are for; it may be hidden, as most are.
-verbs.input = ({ selector, files }) => {
+verbs.input = ({ selector, files, token }) => {
   const { element, fault, text } = find(selector);
   if (fault) return fault === "none" ? { fault, near: nearest(selector) } : { fault, text };
   const own = fieldOf(element);
   if (own.type !== "file") return { fault: "files", text: `${labelOf(element)} takes no files` };
+  if (own.matches(":disabled")) return { fault: "files", text: `${labelOf(element)} is disabled` };
   if (!own.multiple && files > 1) return { fault: "files", text: "The input takes one file" };
-  field = { element: own, leave: () => {} };
+  field?.leave();
+  field = { element: own, kind: "file", wanted: files, leave: () => {} };
+  follow(token, false);
   return { label: labelOf(element), matched: 1 };
+};
+
+// What the page did with its files. Many take them and empty the input, so that the same can be given again.
+verbs.given = async () => {
+  await rest();
+  if (field?.kind !== "file") return { fault: "unknown", text: "The page forgot what it was asked" };
+  field.leave();
+  const { element, heard } = field;
+  if (element.isConnected && holds(field)) return heard ? {} : { now: "Nobody saw the page hear of it." };
+  if (!heard) return { fault: "unknown", text: "The input went away, or was emptied, before the page heard of it" };
+  return { now: element.isConnected ? "The page heard of it and emptied the input again." : "The page heard of it and took the input away." };
 };
 
 // The field itself, for who can take it: not data.

@@ -58,17 +58,24 @@ function takesFocus(element) {
 // Whether the keys of a text came to something.
 verbs.typed = async ({ token, any }) => {
   await rest();
-  const landed = any ? {} : await verbs.landed({ token, patience: 0 });
+  // Where no key was pressed, none is missed.
+  const landed = any && armed?.hit !== false ? {} : await verbs.landed({ token, patience: 0 });
   disarm();
   if (landed.fault || !typing) return landed;
   const { element, before, text } = typing;
   const editable = kindOfField(element) === "text" || element.isContentEditable;
   if (!element.isConnected || !editable || !text) return {};
   const now = valueOf(element);
-  if (now === before && /\S/.test(text) && element.ownerDocument.activeElement === element) {
-    return blocked(element, `did not take the text: it is ${shown(element)} now`);
+  const stays = element.getRootNode().activeElement === element;
+  // Enter may have sent it away.
+  const sent = text.includes("\n");
+  if (now === before && /\S/.test(text) && stays && !sent) return blocked(element, `did not take the text: it is ${shown(element)} now`);
+  if (sent || letters(now).includes(letters(text))) return { now: `It is ${shown(element)} now.` };
+  // Fields of one letter each hand the focus on; where it stays, the rest is lost.
+  if (stays && element.maxLength > 0 && now.length >= element.maxLength) {
+    return blocked(element, `did not take all of the text: it is ${shown(element)} now. It takes ${element.maxLength} characters.`);
   }
-  return { now: `It is ${shown(element)} now.` };
+  return { now: `It is ${shown(element)} now, which is not all of the text.` };
 };
 
 const moves = (element, axis) => {

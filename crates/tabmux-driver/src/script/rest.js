@@ -86,11 +86,66 @@ const MOST_PICTURES = 3;
 const FRESH_MS = 10;
 let restedUntil = 0;
 let timersBefore = 0;
+let stirredAt = null;
 
 // Something is about to be done to the page.
 function stirred() {
   restedUntil = 0;
   timersBefore = timersSet();
+  stirredAt = performance.now();
+}
+
+// After what is due at once.
+verbs.turn = async () => {
+  await pause(0);
+  return null;
+};
+
+// Comes with the next change of the document, or when the time is over; whether there was one.
+async function stirs(ms) {
+  let observer;
+  const changed = await new Promise((done) => {
+    observer = new MutationObserver(() => done(true));
+    observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    later(() => done(false), ms);
+  });
+  observer.disconnect();
+  return changed;
+}
+
+// An answer has come, which scripts still have to read. Since the last look the document has changed by it already, or does soon.
+const READ_MS = 100;
+let lookedOver = null;
+
+async function answersRead() {
+  if (lookedOver && !lookedOver.changed) await stirs(READ_MS);
+}
+
+function lookOver() {
+  lookedOver?.stop();
+  const mine = { changed: false };
+  const observer = new MutationObserver(() => {
+    mine.changed = true;
+    mine.stop();
+  });
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  const late = later(() => observer.disconnect(), 5000);
+  mine.stop = () => {
+    clearTimeout(late);
+    observer.disconnect();
+  };
+  lookedOver = mine;
+}
+
+// Nothing says that a worker has something to do, or when it answers. So a page that has some is looked at for this long after an
+// act; whether something changed meanwhile.
+const WORKERS_MS = 150;
+
+async function workersAnswered(asked) {
+  const left = (stirredAt ?? asked) + WORKERS_MS - performance.now();
+  if (left <= 0) return false;
+  restedUntil = 0;
+  return stirs(left);
 }
 
 // Told in the very moment of a timer, it does not count what that one sets; so it is asked twice.

@@ -73,8 +73,9 @@ impl PageTool for Upload {
         let files = paths.iter().map(|path| plain_file(path, may)).collect::<Result<Vec<_>, _>>()?;
         let selector = optional(selector.as_deref())?;
         let (tab, page) = cx.page().await?;
-        page.upload(&files, selector.as_ref()).await.map_err(failed)?;
-        Ok(Reply::text(format!("Gave {} to the page.", counted(files.len(), "file"))).about(tab, &page))
+        let came_of_it = page.upload(&files, selector.as_ref()).await.map_err(failed)?;
+        let came_of_it = came_of_it.map(|now| format!(" {}", visible::line(&now))).unwrap_or_default();
+        Ok(Reply::text(format!("Gave {} to the page.{came_of_it}", counted(files.len(), "file"))).about(tab, &page))
     }
 }
 

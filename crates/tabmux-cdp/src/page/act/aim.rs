@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tabmux_driver::{Acted, DriverError, Result, Selector};
 
-use super::CdpPage;
+use super::{CdpPage, report};
 use crate::page::closed::CLOSED_ROUNDS;
 use crate::page::script::{Numbers, failed};
 use crate::page::shot::{Place, unseen};
@@ -33,12 +33,20 @@ pub(super) struct Aimed {
     pub(super) answer: Answer,
 }
 
+/// A file input, and the number under which it says that it has files.
+#[derive(Debug)]
+pub(in crate::page) struct Input {
+    pub(in crate::page) frame: String,
+    token: u64,
+}
+
 /// What the verbs of the page script that act answer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Answer {
     fault: Option<Fault>,
-    text: String,
+    /// Why, or what to insert.
+    pub(super) text: String,
     near: Vec<String>,
     /// It may be in a closed shadow root.
     hidden: bool,
@@ -91,7 +99,6 @@ enum Fault {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Plan {
     Done,
-    Check,
     Insert,
     Keys,
     Click,
@@ -241,9 +248,19 @@ impl CdpPage {
     }
 
     /// The frame with the file input; one that is there already, since nobody waits for files.
-    pub(in crate::page) async fn input_frame(&self, selector: &Selector, files: usize) -> Result<String> {
-        let order = Order { verb: "input", selector: Some(selector), wanted: json!({ "files": files }), patience: Duration::ZERO };
-        Ok(self.find(&order).await?.frame)
+    pub(in crate::page) async fn input_frame(&self, selector: &Selector, files: usize) -> Result<Input> {
+        let token = report::token();
+        let wanted = json!({ "files": files, "token": token });
+        let order = Order { verb: "input", selector: Some(selector), wanted, patience: Duration::ZERO };
+        Ok(Input { frame: self.find(&order).await?.frame, token })
+    }
+
+    /// What the page did with its files, as a sentence where there is something to say. One that went elsewhere with them took them.
+    pub(in crate::page) async fn received(&self, input: &Input) -> Result<Option<String>> {
+        match self.confirm(&input.frame, "given", &json!({})).await {
+            Err(DriverError::Unconfirmed(_)) if self.state.reports().heard(input.token) => Ok(None),
+            answer => Ok(answer?.now),
+        }
     }
 
     /// Asks what became of something.

@@ -55,9 +55,9 @@ impl CdpPage {
             self.send_all(&path).await?;
         }
         held.let_go().await?;
-        self.confirm(&goal.frame, "dropped", &json!({ "native": native })).await?;
+        let dropped = self.confirm(&goal.frame, "dropped", &json!({ "native": native })).await?;
         let onto = format!("Onto {}.", goal.answer.label);
-        Ok(grab.answer.acted(Some(onto)))
+        Ok(grab.answer.acted(Some(dropped.now.map_or(onto.clone(), |now| format!("{onto} {now}")))))
     }
 
     async fn carry(&self, to: Point) -> Result<()> {

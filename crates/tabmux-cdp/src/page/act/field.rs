@@ -17,7 +17,7 @@ impl CdpPage {
         if aimed.answer.plan == Some(Plan::Choose) {
             return self.choose(selector, &[value.to_owned()], patience).await;
         }
-        self.carry_out(&aimed, value).await?;
+        self.carry_out(&aimed).await?;
         self.verify(aimed, "filled", token).await
     }
 
@@ -33,15 +33,15 @@ impl CdpPage {
             }
             Some(Plan::Pick) => self.pick(aimed, options).await,
             _ => {
-                self.carry_out(&aimed, "").await?;
+                self.carry_out(&aimed).await?;
                 self.verify(aimed, "filled", token).await
             }
         }
     }
 
-    async fn carry_out(&self, aimed: &Aimed, text: &str) -> Result<()> {
+    async fn carry_out(&self, aimed: &Aimed) -> Result<()> {
         match aimed.answer.plan {
-            Some(Plan::Insert) => self.insert(text).await,
+            Some(Plan::Insert) => self.insert(&aimed.answer.text).await,
             Some(Plan::Keys) => {
                 let chords = aimed.answer.keys.iter().map(|key| Chord::parse(key)).collect::<Result<Vec<_>>>()?;
                 let events: Vec<_> = chords.iter().flat_map(keyboard::chord).collect();
@@ -82,7 +82,7 @@ impl CdpPage {
         Ok(aimed.answer.acted(now))
     }
 
-    /// Whether the document that the list was in is gone: the click on the option sent the page elsewhere.
+    /// Whether the document that the field was in is gone: what was done to it sent the page elsewhere.
     async fn has_left(&self, aimed: &Aimed) -> bool {
         self.script_in::<Value>(&aimed.frame, "holds", &json!({})).await.is_ok_and(|holds| holds == Value::Bool(false))
     }
@@ -95,7 +95,7 @@ impl CdpPage {
     async fn verify(&self, aimed: Aimed, verb: &str, token: u64) -> Result<Acted> {
         let now = match self.confirm(&aimed.frame, verb, &json!({})).await {
             // The page heard of the value, and went elsewhere for it.
-            Err(DriverError::Unconfirmed(_)) if self.state.reports().heard(token) => None,
+            Err(DriverError::Unconfirmed(_)) if self.state.reports().heard(token) && self.has_left(&aimed).await => None,
             answer => answer?.now,
         };
         Ok(aimed.answer.acted(now))

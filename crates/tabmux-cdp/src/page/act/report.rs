@@ -84,7 +84,8 @@ impl Reports {
 /// Where something that was sent came down.
 #[derive(Debug)]
 pub(super) enum Landing {
-    There,
+    /// Where it was meant to, and what is to be said of it.
+    There(Option<String>),
     /// On another element, which was kept from it: nothing has happened, so it may be tried again.
     Missed(DriverError),
 }
@@ -93,26 +94,26 @@ impl CdpPage {
     /// Comes when what was sent has arrived. `patience` is for what the browser makes of it later, such as the click of a tap.
     pub(super) async fn landing(&self, frame: &str, token: u64, patience: Duration) -> Result<Landing> {
         if self.state.reports().came(token).await {
-            return Ok(Landing::There);
+            return Ok(Landing::There(None));
         }
         let wanted = json!({ "token": token, "patience": milliseconds(patience) });
         let answer = self.asked(frame, "landed", &wanted).await;
         if self.state.reports().heard(token) {
-            return Ok(Landing::There);
+            return Ok(Landing::There(None));
         }
         let answer = answer?;
         let missed = answer.is_missed();
         match answer.or_fault(None) {
-            Ok(_) => Ok(Landing::There),
+            Ok(answer) => Ok(Landing::There(answer.now)),
             Err(why) if missed => Ok(Landing::Missed(why)),
             Err(why) => Err(why),
         }
     }
 
     /// The same, where missing it is the end of it.
-    pub(super) async fn landed(&self, frame: &str, token: u64, patience: Duration) -> Result<()> {
+    pub(super) async fn landed(&self, frame: &str, token: u64, patience: Duration) -> Result<Option<String>> {
         match self.landing(frame, token, patience).await? {
-            Landing::There => Ok(()),
+            Landing::There(now) => Ok(now),
             Landing::Missed(why) => Err(why),
         }
     }

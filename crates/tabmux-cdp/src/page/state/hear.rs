@@ -6,6 +6,7 @@ use tabmux_driver::{Dialog, PageEvent};
 use super::{Life, OpenDialog, PageState};
 use crate::event::read;
 use crate::page::chooser::OpenChooser;
+use crate::page::navigate::is_within;
 use crate::page::{console, traffic};
 use crate::protocol::{Event, inspector, page, runtime};
 
@@ -36,7 +37,10 @@ impl PageState {
                 if let Some((level, text)) = console::entry(method, params) {
                     self.inner().log.push(level, &text);
                 } else {
-                    traffic::note(&mut self.inner().traffic, method, params);
+                    let mut inner = self.inner();
+                    traffic::note(&mut inner.traffic, method, params);
+                    inner.beyond.note(method);
+                    drop(inner);
                     if method.starts_with("Network.") {
                         self.traffic_changed.send_replace(());
                     }
@@ -93,14 +97,20 @@ impl PageState {
     fn started(&self, params: &RawValue) {
         let Some(event) = read::<page::FrameStartedNavigating>(params).filter(|event| event.frame_id == self.main_frame) else { return };
         if !event.navigation_type.to_lowercase().contains("samedocument") {
-            self.progress.send_modify(|progress| progress.underway = true);
+            self.progress.send_modify(|progress| {
+                progress.started += 1;
+                progress.underway = true;
+            });
         }
     }
 
     /// Also of one that came to nothing: a download, an empty answer.
     fn stopped(&self, params: &RawValue) {
         if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
-            self.progress.send_modify(|progress| progress.underway = false);
+            self.progress.send_modify(|progress| {
+                progress.fruitless += u64::from(progress.underway);
+                progress.underway = false;
+            });
         }
     }
 
@@ -112,8 +122,12 @@ impl PageState {
 
     fn asked_for_page(&self, params: &RawValue) {
         let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
-        if matches!(event.disposition.as_str(), "newTab" | "newWindow") {
-            self.inner().asked.add(event.url);
+        match event.disposition.as_str() {
+            "newTab" | "newWindow" => self.inner().asked.add(event.url),
+            "currentTab" if event.frame_id == self.main_frame && !is_within(&self.url(), &event.url) => {
+                self.progress.send_modify(|progress| progress.requested += 1);
+            }
+            _ => {}
         }
     }
 

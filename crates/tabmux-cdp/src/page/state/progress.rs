@@ -17,8 +17,13 @@ pub(in crate::page) struct Progress {
     /// The documents before it, the latest first.
     former: VecDeque<String>,
     pub(in crate::page) loaded: bool,
+    /// How often scripts asked for another document, and how often one was begun to be fetched.
+    pub(in crate::page) requested: u64,
+    pub(in crate::page) started: u64,
     /// Another document was asked for and is not there yet.
     pub(in crate::page) underway: bool,
+    /// How many of those came to nothing, and left the page where it was.
+    pub(in crate::page) fruitless: u64,
     /// The document is Chromium's own error page.
     pub(in crate::page) unreachable: bool,
     pub(in crate::page) life: Life,

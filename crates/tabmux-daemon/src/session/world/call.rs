@@ -62,10 +62,12 @@ impl World {
             let ran = tool.run(&pages, &common, args).await;
             self.on_record().await;
             let mut reply = ran?;
-            if after == After::Changes
-                && let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab))
-            {
-                changes::append(&mut reply, &*page, pages.reach()).await?;
+            if let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab)) {
+                match after {
+                    After::Nothing => {}
+                    After::Changes => changes::append(&mut reply, &*page, pages.reach()).await?,
+                    After::Arrival => changes::check_arrival(&reply, &*page).await?,
+                }
             }
             let (tab, url) = pages.worked_on();
             pages.check_where_it_ended(url.as_deref())?;
