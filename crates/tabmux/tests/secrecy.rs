@@ -146,7 +146,6 @@ fn lab_with_a_secret() -> (Lab, String) {
     (lab, file)
 }
 
-/// S1.37
 #[test]
 fn a_secret_comes_out_of_no_tool_and_is_written_nowhere() {
     let (site, (lab, file)) = (site(), lab_with_a_secret());

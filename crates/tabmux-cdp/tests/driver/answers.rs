@@ -25,7 +25,8 @@ async fn sockets() -> String {
                 let mut socket = tokio_tungstenite::accept_async(stream).await.expect("a browser shakes hands");
                 while let Some(Ok(message)) = socket.next().await {
                     let delay = message.to_text().ok().and_then(|text| text.parse().ok()).unwrap_or_default();
-                    tokio::time::sleep(Duration::from_millis(delay)).await;
+                    // It thinks about it, for as long as it was told to.
+                    let _ = tokio::time::timeout(Duration::from_millis(delay), std::future::pending::<()>()).await;
                     if socket.send(message).await.is_err() {
                         break;
                     }
