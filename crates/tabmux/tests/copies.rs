@@ -244,6 +244,46 @@ fn a_page_in_another_window_keeps_its_copys_store() {
     assert_eq!(main.stdout.trim(), "\"nothing\"", "and it is no other's: {main:?}");
 }
 
+/// Every file below that has these words in it.
+fn files_with(words: &str, below: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let holds = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.windows(words.len()).any(|window| window == words.as_bytes())
+    };
+    listing(below).into_iter().map(|(path, _)| path).filter(holds).collect()
+}
+
+/// S3.7, S3.8, S3.9, S3.24, S3.29: in Seed 3's words on the command line. The clone's tabs close, those in other windows too, and nothing
+/// that was in it is on disk, neither before nor after; its profile and its sister go on.
+#[test]
+fn disposing_a_clone_closes_its_tabs_in_every_window_and_leaves_nothing() {
+    let (lab, site) = (Lab::real(), shop());
+    logged_in(&lab, &site);
+    assert_eq!(lab.run(&["profile", "save", "work", "-t", "main"]).code, 0);
+    let opened = || lab.run(&["agent-session", "open", "--profile", "work", "--url", &site.at("/home")]).stdout.trim().to_owned();
+    let (session, sister) = (opened(), opened());
+    let looks = |session: &str, script: &str| lab.run(&["eval", "-t", session, script]).json();
+    assert_eq!(looks(&session, "ready.then(found => found.local)"), json!("ann"));
+    let mark = "only-in-this-clone-5f1c";
+    looks(&session, &format!("document.cookie = 'mine={mark}'; localStorage.mine = '{mark}'; sessionStorage.mine = '{mark}'"));
+    let added = lab.run(&["agent-session", "tab", "--session", &session, "--url", &site.at("/second")]);
+    assert_eq!(added.code, 0, "{added:?}");
+    looks(&session, "open('/third', '', 'popup,width=400,height=300'); 1");
+    let rows = || lab.json(&["agent-session", "list", "--json"])["sessions"].as_array().cloned().unwrap_or_default();
+    let row = |id: &str| rows().into_iter().find(|row| row["session_id"] == id);
+    until("the other window's page is a tab", SOON, || (row(&session)?["tabCount"] == json!(3)).then_some(()));
+    let contexts = || lab.status()["browsers"].as_array().unwrap().iter().filter_map(|browser| browser["contexts"].as_u64()).sum::<u64>();
+    let before = contexts();
+    let disposed = lab.run(&["agent-session", "dispose", "--session", &session]);
+    assert_eq!(disposed.code, 0, "{disposed:?}");
+    assert_eq!(row(&session), None);
+    until("its context went, and all that was in it", SOON, || (contexts() == before - 1).then_some(()));
+    assert_eq!(files_with(mark, lab.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(looks(&sister, "[document.cookie, localStorage.user, localStorage.mine ?? null]"), json!(["", "ann", null]));
+    let third = opened();
+    assert_eq!(looks(&third, "ready.then(found => [found.local, localStorage.mine ?? null])"), json!(["ann", null]));
+}
+
 /// A Chromium as its user starts it; its profile stays when it ends.
 fn persons_browser(profile: &std::path::Path, temporary: &std::path::Path, url: &str) -> std::process::Child {
     let mut command = Command::new("/usr/lib/chromium/chromium");

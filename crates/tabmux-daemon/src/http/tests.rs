@@ -24,8 +24,9 @@ use tokio::sync::Notify;
 use super::*;
 use crate::settings::OnConflict;
 
-/// The one there is.
+/// The two there are.
 const CAPABILITY: &str = "tmx_given";
+const ANOTHER: &str = "tmx_given_too";
 const GRANT: GrantKey = GrantKey([7; 32]);
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -130,7 +131,7 @@ impl Backend for TestHub {
     }
 
     fn holder(&self, capability: &str) -> Option<GrantKey> {
-        (capability == CAPABILITY).then_some(GRANT)
+        [(CAPABILITY, GRANT), (ANOTHER, GrantKey([8; 32]))].into_iter().find(|(known, _)| *known == capability).map(|(_, grant)| grant)
     }
 }
 

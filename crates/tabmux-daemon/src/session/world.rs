@@ -6,8 +6,8 @@ mod context;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures::FutureExt;
 use tabmux_core::{Code, Fault, Registry, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio::sync::Notify;
@@ -26,6 +26,9 @@ pub(super) use context::close_context;
 
 /// What can be done about a lost browser where the session was saved.
 pub(super) const BRING_BACK: &str = "restore brings back its pages and logins as they were saved last; any other call starts it afresh.";
+
+/// How long the end of a browser is waited for that a page of it has told.
+const NOTICE: Duration = Duration::from_millis(500);
 
 /// News that wait for the next reply.
 const MAX_NEWS: usize = 20;
@@ -226,8 +229,9 @@ impl World {
     /// A call was told that the browser is gone: so the next one must not meet what was in it.
     async fn notice_loss(self: &Arc<Self>) {
         let browser = locked(&self.browser).clone();
+        // A page may learn of it a moment before the browser's own end is known; the call is to say what can be done about it.
         if let Some(browser) = browser
-            && let Some(why) = browser.gone().now_or_never()
+            && let Ok(why) = tokio::time::timeout(NOTICE, browser.gone()).await
         {
             self.browser_lost(&browser, &why).await;
         }

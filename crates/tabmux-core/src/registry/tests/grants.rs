@@ -216,6 +216,8 @@ fn what_comes_from_a_grant_is_never_wider_and_ends_with_it() {
     for wider in [Share { tools: tools(&["snapshot", "evaluate"]), ..act() }, hand_over()] {
         assert_eq!(code(world.share(by(you), Some(&capability), wider.clone())), DENIED, "{wider:?}");
     }
+    let refused = world.share(by(you), Some(&capability), hand_over()).unwrap_err();
+    assert_eq!(refused.message, "Only its owner hands a session over.");
     let narrow = Share { domains: vec!["b.a.test".into()], ttl_ms: Some(1000), ..read() };
     let narrow = world.share(by(you), Some(&capability), narrow).unwrap();
     assert_eq!(code(world.share(by(them), Some(&narrow), act())), DENIED);
@@ -238,10 +240,14 @@ fn a_grant_expires_on_time_also_when_nobody_looked_at_the_clock() {
     let (mut world, me, you, _) = two();
     let capability = world.share(by(me), None, Share { ttl_ms: Some(50), ..act() }).unwrap();
     assert_eq!(world.registry.next_due(), Some(Millis(50)));
+    let holder = world.visit(Identity::Grant(digest(&capability)));
     world.pass(49);
     let running = world.try_deed(you, Some(&capability), ACTS).unwrap();
     world.pass(1);
     assert_eq!((world.acts(you, &capability), world.registry.holder(&capability, world.now)), (GONE, None));
+    for target in [None, Some("web")] {
+        assert!(world.try_deed(holder, target, LOOKS).is_err(), "nor for who is nobody but its holder: {target:?}");
+    }
     assert_eq!(world.shares(me, None), []);
     assert_eq!(ends(&world.tick_after(0)), [end(running, Code::SessionNotFound)]);
 }
@@ -267,6 +273,19 @@ fn givers_owners_and_the_operator_list_and_revoke_and_others_do_not() {
     assert_eq!(listed(&mut world, me, None), keys(&[&first]), "the third came from the second");
     assert_eq!(world.revoke(operator, None, Revoke::One("g_nonsense")), Err(Code::BadArgument));
     assert_eq!(world.revoke(operator, Some("web"), Revoke::All), Ok(1));
+}
+
+/// C11: nothing tells strangers apart, so what one gave is listed to none that does not name its session.
+#[test]
+fn what_a_stranger_gave_is_not_every_strangers_to_revoke() {
+    let mut world = World::new();
+    let (one, another) = (world.visit(Identity::Nobody), world.visit(Identity::Nobody));
+    let id = world.open(one, "web");
+    let uuid = world.session(id).uuid.to_string();
+    let capability = world.share(by(one), Some(&uuid), act()).unwrap();
+    assert_eq!((world.shares(another, None), world.revoke(another, None, Revoke::All)), (vec![], Ok(0)));
+    assert_eq!(world.revoke(another, None, Revoke::One(&capability)), Err(Code::BadArgument));
+    assert_eq!(world.revoke(one, Some(&uuid), Revoke::One(&capability)), Ok(1));
 }
 
 #[test]

@@ -63,10 +63,24 @@ async fn a_session_that_is_not_the_senders_is_not_connected_and_nothing_runs() {
     let door = TestDoor::open().await;
     let (a, b) = (door.tokens.new_token("a").unwrap(), door.tokens.new_token("b").unwrap());
     let (of_main, of_a) = (door.initialize("/mcp", &door.main).await, door.initialize("/mcp", &a).await);
+    let (given, too) = (CAPABILITY.to_owned(), ANOTHER.to_owned());
+    let of_grant = door.initialize("/mcp", &given).await;
     door.hub.sessions.lock().unwrap().push((HttpIdentity::Token("a".into()), "web".into()));
     door.hub.sessions.lock().unwrap().push((HttpIdentity::Anonymous, SOME_UUID.into()));
-    let foreign =
-        [(&door.main, "nobody"), (&door.main, &of_a), (&b, &of_a), (&b, &of_main), (&b, "web"), (&door.main, "web"), (&b, SOME_UUID)];
+    let foreign = [
+        (&door.main, "nobody"),
+        (&door.main, &of_a),
+        (&b, &of_a),
+        (&b, &of_main),
+        (&b, "web"),
+        (&door.main, "web"),
+        (&b, SOME_UUID),
+        (&too, &of_grant),
+        (&door.main, &of_grant),
+        (&given, &of_main),
+        (&given, "web"),
+        (&given, SOME_UUID),
+    ];
     for (token, id) in foreign {
         let headers = [("X-Instance-ID", id), ("Authorization", &format!("Bearer {token}"))];
         let answer = door.send("POST /commands", &headers, NAVIGATE).await;

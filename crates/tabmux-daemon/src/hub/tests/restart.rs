@@ -15,6 +15,21 @@ fn records(house: &House) -> Vec<Session> {
     house.hub.look(|registry| registry.records().cloned().collect())
 }
 
+/// S1.41: whatever a reply said of a tab, a kill right behind it takes nothing of that back.
+#[tokio::test]
+async fn a_tab_that_a_reply_told_is_on_record() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x"})).await;
+    for number in 1..30 {
+        let url = format!("http://a.test/{number}");
+        agent.ok("new_page", json!({"url": url})).await;
+        let next = house.crashed_and_started_again();
+        let last = records(&next)[0].tabs.values().last().map(|tab| tab.url.clone());
+        assert_eq!((last, records(&next)[0].current_tab), (Some(url), records(&house)[0].current_tab));
+    }
+}
+
 /// S1.41
 #[tokio::test]
 async fn sessions_names_ids_tabs_and_currents_survive_a_kill() {

@@ -114,6 +114,8 @@ async fn what_becomes_of_a_session_is_its_owners_affair() {
     owner.ok("migrate", json!({"isolation": "browser"})).await;
     let whole = share(&owner, json!({"mode": "hand_over"})).await;
     other.ok("migrate", json!({"sessionId": whole, "isolation": "context"})).await;
+    assert_eq!(house.hub.holder(&whole), None, "who took it over is not whoever shows it again");
+    assert_eq!(house.hub.holder(&format!("tmx_{}", "0".repeat(64))), None);
 }
 
 /// Whoever comes first has it, and nobody else, however many come at the same moment.
@@ -222,6 +224,7 @@ async fn a_grant_for_some_sites_ends_at_their_borders() {
         ("cookies", json!({})),
         ("downloads", json!({})),
         ("emulate", json!({"locale": "de"})),
+        ("emulate", json!({"reset": true})),
         ("navigate", json!({"back": true})),
         // That last one went: where it is now is out of reach.
         ("snapshot", json!({})),
