@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use tabmux_driver::{
-    Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, PageSeed, Popup,
-    Result, Source, Windowed, failpoint,
+    Browser, Context, Cookie, Copied, Download, DriverError, Emulation, Footprint, HOUSEKEEPING, Handle, Page, PageEvent, PageSeed,
+    Planted, Popup, Result, Source, Windowed, failpoint,
 };
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -155,6 +155,7 @@ impl CdpContext {
         let mut inner = self.inner();
         let pages = inner.pages.as_mut().ok_or_else(closed)?;
         self.windows.take(target);
+        self.windows.has_page();
         pages.insert(target.to_owned(), Arc::clone(page));
         Ok(())
     }
@@ -345,7 +346,7 @@ impl Context for CdpContext {
         Some(Arc::new(LiveSource::of(Weak::clone(&self.me))))
     }
 
-    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Planted> {
         self.open_page_like(seed).await
     }
 

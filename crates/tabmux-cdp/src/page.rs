@@ -9,6 +9,7 @@ mod chooser;
 mod closed;
 mod console;
 mod ears;
+mod embedded;
 mod emulation;
 mod evaluate;
 mod frames;
@@ -441,7 +442,7 @@ fn own_world() -> page::AddScriptToEvaluateOnNewDocument {
 }
 
 /// Frames that live in another process get a session of their own, and workers, to know of them.
-fn attach_frames() -> target::SetAutoAttach {
+pub(crate) fn attach_frames() -> target::SetAutoAttach {
     let filter = ["iframe", "worker"].map(|kind| target::FilterEntry { kind: Some(kind.into()), ..target::FilterEntry::default() });
     target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(filter.to_vec()) }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures::future::join_all;
 use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Place, Result, Spot, WindowBounds, WindowId};
+use tokio::sync::watch;
 
 use crate::CdpError;
 use crate::connection::Connection;
@@ -39,6 +40,8 @@ pub(crate) struct Windows {
     childless: Mutex<VecDeque<String>>,
     /// We launched the browser and nobody has had a window in it yet.
     untouched: AtomicBool,
+    /// Whether there is, or was, a page of somebody's here.
+    pages: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +77,7 @@ impl Windows {
             made: Mutex::default(),
             childless: Mutex::default(),
             untouched: AtomicBool::new(false),
+            pages: watch::Sender::new(false),
         })
     }
 
@@ -86,6 +90,16 @@ impl Windows {
     /// The browser was just launched: its first window, if it has one, is for the first who wants one (S4.8).
     pub(crate) fn set_untouched(&self) {
         self.untouched.store(true, Relaxed);
+    }
+
+    /// Whether a page was made here since anybody listens, and when the first one is.
+    pub(crate) fn pages(&self) -> watch::Receiver<bool> {
+        self.pages.subscribe()
+    }
+
+    /// Somebody has a page.
+    pub(crate) fn has_page(&self) {
+        self.pages.send_if_modified(|any| !std::mem::replace(any, true));
     }
 
     /// Makes a target that is known to be ours from its first moment on.

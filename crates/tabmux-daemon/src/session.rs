@@ -182,6 +182,11 @@ impl SessionHandle {
         self.world.take_news()
     }
 
+    /// The same, which stays for that reply.
+    pub(crate) fn news(&self) -> Vec<String> {
+        self.world.news()
+    }
+
     /// Where its current page is now.
     pub(crate) fn url(&self) -> Option<String> {
         let current = self.world.hub.look(|registry| registry.session(self.world.id).and_then(|session| session.current_tab));

@@ -90,6 +90,10 @@ impl Source for Reading {
     async fn kept(&self, origin: &str) -> tabmux_driver::Result<OriginStorage> {
         self.once().kept(origin).await
     }
+
+    async fn framed(&self, origin: &str) -> tabmux_driver::Result<Vec<OriginStorage>> {
+        self.once().framed(origin).await
+    }
 }
 
 async fn open(hub: &Arc<Hub>, whence: &Whence) -> Result<Arc<dyn Source>, Fault> {
@@ -124,11 +128,14 @@ pub(crate) async fn state_of(source: &dyn Source) -> Result<(StorageState, Vec<S
 /// The same where cookies and origins are known.
 pub(crate) async fn state_of_origins(source: &dyn Source, cookies: Vec<Cookie>, origins: Vec<String>) -> (StorageState, Vec<String>) {
     let reading = origins.into_iter().map(|origin| async move {
-        let read = tokio::time::timeout(READING, source.kept(&origin)).await;
-        match read {
-            Ok(kept) => kept.map_err(|error| format!("{origin}: {error}")),
-            Err(_) => Err(format!("{origin}: it was not read in time")),
+        let read = tokio::time::timeout(READING, futures::future::join(source.kept(&origin), source.framed(&origin))).await;
+        let Ok((kept, framed)) = read else { return Err(format!("{origin}: it was not read in time")) };
+        let mut kept = kept.map_err(|error| format!("{origin}: {error}"))?;
+        for framed in framed.unwrap_or_default().iter().filter(|framed| !framed.is_empty()) {
+            kept.left_out
+                .push(format!("{origin}: what a frame of {} keeps in its pages, for which the format has no words", framed.origin));
         }
+        Ok(kept)
     });
     let read: Vec<_> = futures::stream::iter(reading).buffered(AT_ONCE).collect().await;
     let (mut state, mut losses) = (StorageState { cookies, origins: Vec::new() }, Vec::new());

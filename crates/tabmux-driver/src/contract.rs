@@ -76,6 +76,7 @@ macro_rules! contract_tests {
             files_need_a_chooser_or_an_input
             a_copy_is_logged_in_and_goes_its_own_way
             copies_that_open_at_once_share_one_reading
+            a_copy_of_a_copy_is_one_of_the_first
             a_context_that_is_closed_is_no_source_any_more
             a_page_is_opened_as_another_was
             a_context_knows_where_it_has_been

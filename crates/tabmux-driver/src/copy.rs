@@ -1,6 +1,5 @@
 //! Beginning with somebody's logins. What is copied is read from a source, which is never changed by that: a live context, a
-//! file, a profile. What could not be copied is said by name, never by value. Deliberately absent: storage that belongs to a
-//! frame of another site (it is kept per embedding site, and no format has words for it), caches and service workers.
+//! file, a profile. What could not be copied is said by name, never by value. Deliberately absent: caches and service workers.
 
 mod leisure;
 mod once;
@@ -8,6 +7,7 @@ mod origins;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,10 @@ pub use leisure::{Leisure, Opening};
 pub use once::ReadOnce;
 pub use origins::{Origins, origin_of};
 
-use crate::{Cookie, OriginStorage, Result, StorageItem, StorageState};
+use crate::{Cookie, OriginStorage, Page, Result, StorageItem, StorageState};
+
+/// How long a page may take to come to where another one was. Whoever copies a session waits for the slowest of its pages.
+pub const ARRIVING: Duration = Duration::from_secs(6);
 
 /// What a context can begin with.
 #[async_trait]
@@ -29,6 +32,11 @@ pub trait Source: Send + Sync + fmt::Debug {
 
     /// What one of them keeps; also of one that was not listed.
     async fn kept(&self, origin: &str) -> Result<OriginStorage>;
+
+    /// What frames of other sites keep in pages of this origin. They keep it there and nowhere else; files have no words for it.
+    async fn framed(&self, _origin: &str) -> Result<Vec<OriginStorage>> {
+        Ok(Vec::new())
+    }
 }
 
 /// What a context is to begin with. Two are equal when they are the very same.
@@ -56,6 +64,9 @@ pub struct Footprint {
     pub origins: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
+    /// Frames of other sites, each with the page it was in, by their origins: `(page, frame)`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<(String, String)>,
 }
 
 /// A page's own part of a copy: where it is, and what it keeps for itself.
@@ -64,6 +75,24 @@ pub struct PageSeed {
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_storage: Vec<SessionStorage>,
+}
+
+/// A page that was opened from a seed.
+#[derive(Clone, Debug)]
+pub struct Planted {
+    pub page: Arc<dyn Page>,
+    pub arrival: Arrival,
+}
+
+/// How far a page came in the time it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is there, or its address cannot be reached now.
+    There,
+    /// It is there and loads on.
+    Loading,
+    /// Its site did not answer. It is blank, and has nothing of what the other page kept.
+    Unanswered,
 }
 
 /// What one origin keeps in one page.
@@ -116,7 +145,7 @@ impl Copied {
 
 impl Footprint {
     pub fn is_empty(&self) -> bool {
-        self.origins.is_empty() && self.pending.is_empty()
+        self.origins.is_empty() && self.pending.is_empty() && self.frames.is_empty()
     }
 }
 

@@ -52,7 +52,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle, Isolation,
-    Origins, Page, PageRecord, PageSeed, Popup, Result, Source,
+    Origins, Page, PageRecord, PageSeed, Planted, Popup, Result, Source,
 };
 use cookies::CookieJar;
 use copy::FakeSource;
@@ -250,7 +250,7 @@ impl Context for FakeContext {
         self.origins.footprint()
     }
 
-    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Planted> {
         self.add_seeded(seed).await
     }
 

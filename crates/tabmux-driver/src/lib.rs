@@ -33,7 +33,10 @@ use tokio::sync::{mpsc, watch};
 
 pub use act::{Acted, Action, Bring, Button, Click, MAX_TYPED, Modifiers, PATIENCE, Verb};
 pub use cookie::{Cookie, SameSite};
-pub use copy::{Beginning, Copied, Footprint, Leisure, Opening, Origins, PageSeed, ReadOnce, SessionStorage, Source, origin_of};
+pub use copy::{
+    ARRIVING, Arrival, Beginning, Copied, Footprint, Leisure, Opening, Origins, PageSeed, Planted, ReadOnce, SessionStorage, Source,
+    origin_of,
+};
 pub use domains::{Domain, Domains, Hosts, Reach};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
@@ -194,8 +197,8 @@ pub trait Context: Send + Sync + std::fmt::Debug {
         watch::channel(Footprint::default()).1
     }
 
-    /// Opens a page as another one was. That its address cannot be reached now is no failure.
-    async fn open_seeded(&self, _seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    /// Opens a page as another one was, within seconds. That its address cannot be reached now is no failure.
+    async fn open_seeded(&self, _seed: &PageSeed) -> Result<Planted> {
         Err(DriverError::Unsupported("Pages of this session cannot be copied.".into()))
     }
 

@@ -47,10 +47,13 @@ pub struct OriginStorage {
     /// What else it keeps and no copy can be made of, by database and store.
     #[serde(skip)]
     pub left_out: Vec<String>,
+    /// What frames of other sites keep in its pages; Playwright's format has no words for it.
+    #[serde(skip)]
+    pub framed: Vec<OriginStorage>,
 }
 
 impl OriginStorage {
     pub fn is_empty(&self) -> bool {
-        self.local_storage.is_empty() && self.indexed_db.is_empty()
+        self.local_storage.is_empty() && self.indexed_db.is_empty() && self.framed.is_empty()
     }
 }

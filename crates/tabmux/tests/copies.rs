@@ -5,16 +5,17 @@
 mod support;
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use support::site::{self, Site};
 use support::{Display, Lab, Mcp, SOON, at_once, process, until};
 
 /// What one document learns when it is opened: the cookies its request had, and what its origin keeps. `/login` logs in, `/logout` out,
-/// everything else only looks, and `/done` says
-/// that it has. A frame of another site (`localhost` in a page of `127.0.0.1`) has a partitioned cookie.
-const PAGE: &str =
-    "<!doctype html><title>PATH</title><pre id=sent>SENT</pre><iframe src='http://localhost:PORT/widgetPATH'></iframe><script>
+/// everything else only looks, and `/done` says that it has. `/login#many` goes on to another site, which sets many cookies. A frame of
+/// another site (`localhost` in a page of `127.0.0.1`) has a partitioned cookie.
+const PAGE: &str = "<!doctype html><title>PATH</title><pre id=sent>SENT</pre><script>
     const database = new Promise((done, fail) => {
       const opening = indexedDB.open('kept', 1);
       opening.onupgradeneeded = () => opening.result.createObjectStore('keys');
@@ -34,8 +35,9 @@ const PAGE: &str =
       if (location.pathname === '/logout') { localStorage.clear(); await keys('readwrite', (store) => store.clear()); }
       return { sent: sent.textContent, local: first, database: await keys('readonly', (store) => store.get('id')), widget: await widget };
     })();
-    ready.then(() => fetch('/done'));
-</script>";
+    ready.then(() => fetch('/done')).then(() => { if (location.hash === '#many') location = 'http://localhost:PORT/many'; });
+    if (location.pathname === '/many') for (let at = 0; at < 600; at++) document.cookie = 'many' + at + '=1; max-age=1000';
+</script><iframe src='http://localhost:PORT/widgetPATH'></iframe>";
 
 fn shop() -> Site {
     Site::hearing(|path, request| {
@@ -49,8 +51,14 @@ fn shop() -> Site {
             return site::with("200 OK", "text/html", cookie, &format!("<script>parent.postMessage({sent:?}, '*')</script>"));
         }
         let cookies = match path {
-            "/login" => "Set-Cookie: sid=s1; HttpOnly; Path=/\r\nSet-Cookie: __Host-id=h1; Secure; HttpOnly; Path=/\r\n",
-            "/logout" => "Set-Cookie: sid=; Max-Age=0; Path=/\r\nSet-Cookie: __Host-id=; Max-Age=0; Secure; Path=/\r\n",
+            "/login" => {
+                "Set-Cookie: sid=s1; HttpOnly; Path=/\r\nSet-Cookie: __Host-id=h1; Secure; HttpOnly; Path=/\r\n\
+                 Set-Cookie: lasting=l1; HttpOnly; Max-Age=100000; Path=/\r\n"
+            }
+            "/logout" => {
+                "Set-Cookie: sid=; Max-Age=0; Path=/\r\nSet-Cookie: __Host-id=; Max-Age=0; Secure; Path=/\r\n\
+                 Set-Cookie: lasting=; Max-Age=0; Path=/\r\n"
+            }
             _ => "",
         };
         let body = PAGE.replace("PATH", path).replace("SENT", sent).replace("PORT", port);
@@ -84,7 +92,7 @@ fn found(mut ready: Value) -> Value {
 }
 
 fn inside() -> Value {
-    json!({"sent": "__Host-id=h1; sid=s1", "local": "ann", "database": "key1", "widget": "part=p1"})
+    json!({"sent": "__Host-id=h1; lasting=l1; sid=s1", "local": "ann", "database": "key1", "widget": "part=p1"})
 }
 
 fn outside() -> Value {
@@ -155,7 +163,8 @@ fn two_clones_of_a_profile_are_logged_in_and_an_isolated_session_is_not() {
     let left = opened_at(&clones[0], None, &site.at("/home"));
     assert_eq!((&left["sent"], &left["local"], &left["database"]), (&json!("agent1_token=secret123"), &Value::Null, &Value::Null));
     let kept = opened_at(&clones[1], None, &site.at("/home"));
-    assert_eq!(kept, json!({"sent": "__Host-id=h1; agent2_token=xyz789; sid=s1", "local": "ann", "database": "key1", "widget": "part=p1"}));
+    assert_eq!(kept["sent"], json!("__Host-id=h1; agent2_token=xyz789; lasting=l1; sid=s1"));
+    assert_eq!((&kept["local"], &kept["database"], &kept["widget"]), (&json!("ann"), &json!("key1"), &json!("part=p1")));
     clones[1].ok("start_browser", &json!({"sessionId": "third", "from": "profile:work"}));
     assert_eq!(opened_at(&clones[1], Some("third"), &site.at("/home")), inside(), "the profile is as it was");
     let main = lab.run(&["eval", "-t", "main", "document.cookie + localStorage.user"]);
@@ -202,6 +211,32 @@ fn forks_have_their_sources_pages_and_are_their_own() {
     assert_eq!(lab.run(&["eval", "-t", "main", "[location.pathname, sessionStorage.step]"]).json(), json!(["/second", "two"]));
 }
 
+/// A site that does not answer any more holds no copy up: each is there, can be used, and says which page it has not got.
+#[test]
+fn a_fork_does_not_wait_for_a_site_that_has_fallen_silent() {
+    let silent = Arc::new(AtomicBool::new(false));
+    let silenced = Arc::clone(&silent);
+    let site = Site::start(move |path| {
+        while silenced.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+        format!("<title>{path}</title>")
+    });
+    let lab = Lab::real();
+    assert_eq!(lab.run(&["new", "-s", "main", &site.at("/slow")]).code, 0);
+    silent.store(true, Ordering::SeqCst);
+    let made = lab.run(&["fork", "-t", "main", "-n", "2"]);
+    assert_eq!((made.code, made.stdout.as_str()), (0, "main-1\nmain-2\n"), "{made:?}");
+    silent.store(false, Ordering::SeqCst);
+    let said = format!("The page {} was not copied: its site did not answer in time.", site.at("/slow"));
+    for name in ["main-1", "main-2"] {
+        assert!(made.stderr.contains(&format!("{name}: {said}")), "{made:?}");
+        let pages = lab.run(&["call", "list_pages", "-t", name]).stdout;
+        assert!(pages.contains(&said) && pages.contains("about:blank"), "{pages}");
+        assert_eq!(lab.run(&["open", "-t", name, &site.at("/again")]).code, 0);
+    }
+}
+
 /// S3.16: a browser that was killed brings no agent's tabs back by itself.
 #[test]
 fn a_browser_that_is_started_again_restores_no_tabs_of_agents() {
@@ -219,6 +254,20 @@ fn a_browser_that_is_started_again_restores_no_tabs_of_agents() {
     assert_eq!(agent.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
     let lost = lab.run(&["call", "list_pages", "-t", "main-1"]);
     assert!(lost.code == 1 && lost.stderr.contains("[browser_crashed]"), "{lost:?}");
+}
+
+/// A visible browser that comes up for a copy, and has no page yet.
+#[test]
+fn the_first_session_of_a_visible_browser_is_a_copy() {
+    let (site, display) = (shop(), Display::new());
+    let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("DISPLAY", &display.name)]);
+    logged_in(&lab, &site);
+    assert_eq!(lab.run(&["profile", "save", "work", "-t", "main"]).code, 0);
+    let agent = client(&lab, &["--headed", "--from", "work"]);
+    let said = agent.ok("navigate", &json!({"url": site.at("/home")})).text();
+    assert!(!said.contains("Not copied"), "{said}");
+    assert_eq!(found(eval(&agent, None, "ready")), inside());
+    assert_eq!(lab.status()["browsers"].as_array().unwrap().len(), 2, "one is visible");
 }
 
 /// S3.26: a page in another window is the same session's, with the same store, and stays so when the first window is closed.
@@ -301,34 +350,70 @@ fn in_use(temporary: &std::path::Path) -> bool {
     environments.into_iter().any(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == mark))
 }
 
-/// The person's own profile: refused while their browser runs, read while it is closed, and left as it is.
+/// Logs in in a person's own browser, and closes it again once that is on its disk. Says what an import is answered with while it runs.
+fn logged_in_and_closed(lab: &Lab, site: &Site, profile: &std::path::Path) -> (u32, support::Printed) {
+    std::fs::create_dir_all(profile).unwrap();
+    let mut person = persons_browser(profile, lab.path(), &site.at("/login#many"));
+    until("it holds its profile", SOON, || profile.join("SingletonLock").symlink_metadata().ok());
+    until("its storage is on its disk", SOON * 3, || {
+        let logs = std::fs::read_dir(profile.join("Default/Local Storage/leveldb")).ok()?.flatten();
+        let mut written = logs.filter_map(|entry| std::fs::read(entry.path()).ok());
+        written.any(|bytes| bytes.windows(3).any(|bytes| bytes == b"ann")).then_some(())
+    });
+    // Chromium writes cookies 30 s after they are set, or when there are many.
+    until("its cookies are on its disk", SOON * 3, || {
+        let bytes = std::fs::read(cookie_file(profile)?).ok()?;
+        ["sid", "lasting", "part"].iter().all(|name| bytes.windows(name.len()).any(|bytes| bytes == name.as_bytes())).then_some(())
+    });
+    let refused = lab.run(&["profile", "import", "mine"]);
+    assert!(Command::new("kill").args(["-TERM", &person.id().to_string()]).status().unwrap().success());
+    until("it has ended", SOON, || person.try_wait().unwrap());
+    until("its last process has written what it had", SOON, || (!in_use(lab.path())).then_some(()));
+    (person.id(), refused)
+}
+
+fn cookie_file(profile: &std::path::Path) -> Option<std::path::PathBuf> {
+    ["Network/Cookies", "Cookies"].map(|file| profile.join("Default").join(file)).into_iter().find(|file| file.exists())
+}
+
+fn import(lab: &Lab, name: &str) -> Value {
+    let imported = lab.run_within(&mut lab.command(&["profile", "import", name, "--browser", "chromium", "--json"]), SOON * 3);
+    assert_eq!(imported.code, 0, "{imported:?}");
+    imported.json()
+}
+
+/// The person's own profile: refused while their browser runs, read while it is closed, also the cookies that would end with it, and left
+/// as it is. What is locked there is said.
 #[test]
 fn a_persons_profile_is_imported_while_their_browser_is_closed() {
     let (lab, site) = (Lab::real(), shop());
     let profile = lab.path().join(".config/chromium");
-    std::fs::create_dir_all(&profile).unwrap();
-    let mut person = persons_browser(&profile, lab.path(), &site.at("/login"));
-    until("it holds its profile", SOON, || profile.join("SingletonLock").symlink_metadata().ok());
-    until("its page has kept everything", SOON * 3, || site.asked().iter().any(|path| path == "/done").then_some(()));
-    let refused = lab.run(&["profile", "import", "mine"]);
-    assert!(refused.code == 1 && refused.stderr.contains(&format!("(pid {})", person.id())), "{refused:?}");
+    let (pid, refused) = logged_in_and_closed(&lab, &site, &profile);
+    assert!(refused.code == 1 && refused.stderr.contains(&format!("(pid {pid})")), "{refused:?}");
     assert!(refused.stderr.contains("--attach"), "{refused:?}");
-    // Chromium writes cookies 30 s after they are set, or when it is asked to end.
-    assert!(Command::new("kill").args(["-TERM", &person.id().to_string()]).status().unwrap().success());
-    until("it has ended", SOON, || person.try_wait().unwrap());
-    until("its last process has written what it had", SOON, || (!in_use(lab.path())).then_some(()));
     let before = listing(&profile.join("Default"));
-    let imported = lab.run_within(&mut lab.command(&["profile", "import", "mine", "--browser", "chromium", "--json"]), SOON * 3);
-    assert_eq!(imported.code, 0, "{imported:?}");
-    assert_eq!(imported.json()["losses"], json!([]), "{imported:?}");
+    let imported = import(&lab, "mine");
+    assert_eq!(imported["losses"], json!([]));
     assert_eq!(listing(&profile.join("Default")), before, "the person's files are as they were");
     let names: Vec<_> = std::fs::read_dir(lab.state_dir().join("profiles")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["mine"], "nothing is left of the copy");
     let missing = lab.run(&["profile", "import", "none", "--browser", "edge"]);
     assert!(missing.code == 1 && missing.stderr.contains("No profile of edge was found."), "{missing:?}");
     let agent = client(&lab, &["--from", "mine"]);
-    let home = opened_at(&agent, None, &site.at("/home"));
-    assert_eq!((&home["local"], &home["database"]), (&json!("ann"), &json!("key1")), "{home}");
+    assert_eq!(opened_at(&agent, None, &site.at("/home")), inside());
+
+    let file = cookie_file(&profile).unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let keys: Vec<usize> = (0..bytes.len() - 3).filter(|at| bytes[*at..].starts_with(b"v10")).collect();
+    // As on a desktop with a keyring.
+    keys.into_iter().for_each(|at| bytes[at..at + 3].copy_from_slice(b"v11"));
+    std::fs::write(&file, bytes).unwrap();
+    let locked = import(&lab, "locked");
+    let all = &imported["profile"]["cookies"];
+    let said =
+        format!("{all} of {all} cookies: {all} are encrypted with a key of the desktop's keyring; `tabmux up --attach auto` has them");
+    assert_eq!((&locked["losses"], &locked["profile"]["cookies"]), (&json!([said]), &json!(0)));
+    assert!(all.as_u64().unwrap() > 100, "they fill many pages of the file");
 }
 
 /// Names and sizes of all files below.

@@ -8,19 +8,23 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{
-    Beginning, Context, Cookie, DATABASES, DriverError, Leisure, Opening, OriginStorage, Page, PageSeed, Result, Source, StorageItem,
-    failpoint, origin_of,
+    Beginning, Context, Cookie, DATABASES, DriverError, Leisure, Opening, OriginStorage, Page, PageSeed, Planted, Result, Source,
+    StorageItem, failpoint, origin_of,
 };
 use tokio_util::task::AbortOnDropHandle;
 
 use super::hidden::HiddenTabs;
 use super::{CdpContext, closed};
+use crate::page::CdpPage;
 
 /// How long a page of the source is asked what its origin keeps; one that is busy is not waited for.
 const ASKING: Duration = Duration::from_secs(3);
 
 /// More of one origin than is copied; the rest is said. A reply must fit into a frame.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// More frames than are opened in a hidden tab to be read.
+const MAX_FRAMES: usize = 16;
 
 /// A living context. It can be read for as long as that is open, and is never changed.
 #[derive(Debug)]
@@ -47,12 +51,23 @@ impl LiveSource {
         self.context.upgrade().filter(|context| !context.is_closed()).ok_or_else(closed)
     }
 
-    /// In a page that is there anyway, which needs one message and no new renderer.
-    async fn read_in_page(&self, origin: &str) -> Option<Value> {
-        let mut pages = self.open().ok()?.pages();
+    /// Those that are there anyway: asking one takes a message and no new renderer.
+    fn pages_at(&self, origin: &str) -> Vec<Arc<CdpPage>> {
+        let mut pages = self.open().map(|context| context.pages()).unwrap_or_default();
         pages.retain(|page| !page.state().is_stuck() && origin_of(&page.url()).as_deref() == Some(origin));
+        pages
+    }
+
+    async fn read_in_page(&self, origin: &str) -> Option<Value> {
+        let pages = self.pages_at(origin);
         let reading = pages.first()?.in_storage(reader(), vec![json!(MAX_BYTES)]);
         tokio::time::timeout(ASKING, reading).await.ok()?.ok()
+    }
+
+    async fn read_in_frame(&self, origin: &str, frame: &str) -> Option<Value> {
+        let (pages, arguments) = (self.pages_at(origin), [json!(MAX_BYTES)]);
+        let reading = futures::future::join_all(pages.iter().map(|page| page.in_frame_storage(frame, reader(), &arguments)));
+        tokio::time::timeout(ASKING, reading).await.ok()?.into_iter().flatten().next()
     }
 }
 
@@ -75,14 +90,42 @@ impl Source for LiveSource {
     }
 
     async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        let filled = Arc::clone(&self.open()?.world.origins);
+        // A copy that is being filled has not got it yet.
+        filled.arrival(origin).await;
         let value = match self.read_in_page(origin).await.map(Kept::deserialize) {
             // The page may have gone elsewhere meanwhile.
             Some(Ok(kept)) if kept.origin == origin => return Ok(kept.into()),
             _ => self.tabs.call(origin, reader(), &[json!(MAX_BYTES)]).await?,
         };
-        let kept = Kept::deserialize(value).map_err(|error| DriverError::StorageRefused(format!("it cannot be read: {error}")))?;
-        Ok(kept.into())
+        understood(value)
     }
+
+    /// In a frame that is there anyway, or in one in a hidden tab: it keeps the same there.
+    async fn framed(&self, origin: &str) -> Result<Vec<OriginStorage>> {
+        let origins = Arc::clone(&self.open()?.world.origins);
+        origins.arrival(origin).await;
+        let frames = origins.frames_in(origin);
+        let mut all = Vec::new();
+        for (at, frame) in frames.into_iter().enumerate() {
+            let kept = match self.read_in_frame(origin, &frame).await {
+                Some(value) => understood(value),
+                None if at >= MAX_FRAMES => Err(DriverError::StorageRefused("there are too many frames".into())),
+                None => self.tabs.call_in_frame(origin, &frame, reader(), &[json!(MAX_BYTES)]).await.and_then(understood),
+            };
+            all.push(kept.unwrap_or_else(|error| OriginStorage {
+                origin: frame,
+                left_out: vec![error.to_string()],
+                ..OriginStorage::default()
+            }));
+        }
+        Ok(all)
+    }
+}
+
+fn understood(value: Value) -> Result<OriginStorage> {
+    let kept = Kept::deserialize(value).map_err(|error| DriverError::StorageRefused(format!("it cannot be read: {error}")))?;
+    Ok(kept.into())
 }
 
 impl From<Kept> for OriginStorage {
@@ -92,6 +135,7 @@ impl From<Kept> for OriginStorage {
             local_storage: kept.items.into_iter().map(|(name, value)| StorageItem { name, value }).collect(),
             indexed_db: kept.databases,
             left_out: kept.left,
+            framed: Vec::new(),
         }
     }
 }
@@ -115,15 +159,17 @@ impl CdpContext {
         Ok(())
     }
 
-    pub(super) async fn open_page_like(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    pub(super) async fn open_page_like(&self, seed: &PageSeed) -> Result<Planted> {
         let page = self.open_page().await?;
         let own = self.page(&page.handle().0).ok_or(DriverError::PageGone)?;
-        if let Err(error) = own.grow(seed).await {
-            // With the context, if this fails.
-            drop(page.close().await);
-            return Err(error);
+        match own.grow(seed).await {
+            Ok(arrival) => Ok(Planted { page, arrival }),
+            Err(error) => {
+                // With the context, if this fails.
+                drop(page.close().await);
+                Err(error)
+            }
         }
-        Ok(page)
     }
 }
 
@@ -136,11 +182,20 @@ async fn fill(context: Weak<CdpContext>, source: Arc<dyn Source>, leisure: Leisu
     }
 }
 
-async fn write(tabs: &HiddenTabs, kept: OriginStorage) -> Result<()> {
+/// Says what its frames keep that could not be written.
+async fn write(tabs: &HiddenTabs, kept: OriginStorage) -> Result<Vec<String>> {
     let items: Vec<_> = kept.local_storage.into_iter().map(|item| (item.name, item.value)).collect();
     tabs.call(&kept.origin, writer(), &[json!(items), Value::Array(kept.indexed_db)]).await?;
     failpoint("copy-origin-written");
-    Ok(())
+    let mut left = Vec::new();
+    for framed in kept.framed {
+        let items: Vec<_> = framed.local_storage.into_iter().map(|item| (item.name, item.value)).collect();
+        let arguments = [json!(items), Value::Array(framed.indexed_db)];
+        if let Err(error) = tabs.call_in_frame(&kept.origin, &framed.origin, writer_where_empty(), &arguments).await {
+            left.push(format!("in a frame of {}: {error}", framed.origin));
+        }
+    }
+    Ok(left)
 }
 
 fn reader() -> &'static str {
@@ -149,6 +204,15 @@ fn reader() -> &'static str {
         format!("async function (limit) {{ return {{ origin: location.origin, items: {items}, ...(await ({DATABASES}).dump(limit)) }}; }}")
     });
     &READER
+}
+
+/// Pages of one site share what a frame keeps in them: what came with another page, and was used since, stays as it is.
+fn writer_where_empty() -> &'static str {
+    static WRITER: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let is_used = "localStorage.length > 0 || (await indexedDB.databases()).length > 0";
+        format!("async function (...all) {{ if ({is_used}) return; return ({})(...all); }}", writer())
+    });
+    &WRITER
 }
 
 fn writer() -> &'static str {

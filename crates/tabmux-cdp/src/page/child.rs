@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{PageState, act, attach_frames, own_world, requests};
+use super::{PageState, act, attach_frames, embedded, own_world, requests};
 use crate::CdpError;
 use crate::connection::{Connection, Listener, WeakConnection};
 use crate::event::read;
@@ -71,6 +71,9 @@ impl Listener for Child {
         } else if method == runtime::BindingCalled::METHOD {
             self.state.reports().called(params);
         } else {
+            if method == runtime::ExecutionContextCreated::METHOD {
+                embedded::came(&self.connection, &self.session, &self.world, &self.state.url(), params);
+            }
             self.state.hear_frames(&self.session, method, params);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::{PageState, child, requests};
+use super::{PageState, child, embedded, requests};
 use crate::CdpError;
 use crate::connection::{Listener, WeakConnection};
 use crate::event::read;
@@ -70,7 +70,7 @@ impl Ears {
         true
     }
 
-    /// Frames of other sites are not heard here, and what they keep is kept per embedding site: it cannot be copied.
+    /// Frames that live in another process are not heard here.
     fn arrived(&self, params: &RawValue) {
         if let Some(event) = read::<page::FrameNavigated>(params) {
             self.world.origins.visited(&event.frame.security_origin);
@@ -114,6 +114,10 @@ impl Ears {
 impl Listener for Ears {
     fn event(&self, method: &str, params: &RawValue) {
         match method {
+            runtime::ExecutionContextCreated::METHOD => {
+                embedded::came(&self.connection, &self.session, &self.world, &self.state.url(), params);
+                self.state.hear_frames(&self.session, method, params);
+            }
             RequestPaused::METHOD => requests::paused(&self.connection, &self.session, &self.world, params),
             AuthRequired::METHOD => self.log_in(params),
             runtime::BindingCalled::METHOD => self.called(params),

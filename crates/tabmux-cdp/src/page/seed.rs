@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
-use tabmux_driver::{HOUSEKEEPING, Navigation, Page, PageSeed, Result, SessionStorage, StorageItem};
+use tabmux_driver::{ARRIVING, Arrival, HOUSEKEEPING, Navigation, Page, PageSeed, Result, SessionStorage, StorageItem};
 
 use super::CdpPage;
 use super::frames::WORLD;
@@ -42,7 +42,9 @@ impl CdpPage {
     }
 
     /// Goes where the seed's page was, and finds there what that page kept.
-    pub(crate) async fn grow(&self, seed: &PageSeed) -> Result<()> {
+    pub(crate) async fn grow(&self, seed: &PageSeed) -> Result<Arrival> {
+        // What its document would wait for anyway is not the site's doing.
+        self.world.origins.arrival(&seed.url).await;
         let pairs = |items: &[StorageItem]| items.iter().map(|item| (item.name.clone(), item.value.clone())).collect();
         let seeds: BTreeMap<&str, Vec<(String, String)>> =
             seed.session_storage.iter().map(|kept| (kept.origin.as_str(), pairs(&kept.items))).collect();
@@ -51,12 +53,16 @@ impl CdpPage {
             world_name: Some(WORLD.to_owned()),
             ..AddScriptToEvaluateOnNewDocument::default()
         };
-        let identifier = self.call(&script).await?.identifier;
-        let gone = self.navigate(Navigation::To(&seed.url)).await;
+        let identifier = self.connection.call_in(Some(&self.session), &script, HOUSEKEEPING).await?.identifier;
+        let before = self.state.watch().borrow().commits;
+        // One that does not answer is stopped with this, or nobody could use the page until it did.
+        let gone = tokio::time::timeout(ARRIVING, self.navigate(Navigation::To(&seed.url))).await;
         drop(self.connection.send(Some(&self.session), &RemoveScriptToEvaluateOnNewDocument { identifier }));
         match gone {
-            Err(error) if error.is_unreached() => Ok(()),
-            other => other,
+            Ok(Err(error)) if !error.is_unreached() => Err(error),
+            Ok(_) => Ok(Arrival::There),
+            Err(_) if self.state.watch().borrow().commits > before => Ok(Arrival::Loading),
+            Err(_) => Ok(Arrival::Unanswered),
         }
     }
 }

@@ -39,6 +39,13 @@ impl CdpPage {
             Failure::Other(error) => error.into(),
         })
     }
+
+    /// The same in a frame of another site, where the page shows one of this origin.
+    pub(crate) async fn in_frame_storage(&self, origin: &str, function: &str, arguments: &[Value]) -> Option<Value> {
+        let worlds = self.state.frames().all();
+        let (_, world) = worlds.into_iter().find(|(_, world)| world.origin == origin)?;
+        self.call_in_world(&world, function, arguments).await.ok()
+    }
 }
 
 fn name(area: StorageArea) -> Value {

@@ -10,7 +10,8 @@ use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::Want;
 use tabmux_cdp::protocol::target::{CreateTarget, GetBrowserContexts, GetTargets, TargetInfo};
 use tabmux_driver::{
-    Beginning, Browser, Context, ContextSpec, Cookie, Navigation, OriginStorage, Page, Result, Source, StorageArea, StorageItem,
+    Arrival, Beginning, Browser, Context, ContextSpec, Cookie, Navigation, OriginStorage, Page, PageSeed, Result, Source, StorageArea,
+    StorageItem,
 };
 use tokio::sync::Semaphore;
 
@@ -39,6 +40,17 @@ async fn page_at(context: &Arc<dyn Context>, url: &str) -> Arc<dyn Page> {
     let page = soon(context.open_page()).await.expect("a page opens");
     go(&page, url).await;
     page
+}
+
+/// A context that keeps a token at each of these sites, and its page at the last.
+async fn keeping(browser: &CdpBrowser, sites: &[&str]) -> (Arc<dyn Context>, Arc<dyn Page>) {
+    let context = open(browser, None).await;
+    let page = soon(context.open_page()).await.expect("a page opens");
+    for site in sites {
+        go(&page, site).await;
+        run(&page, "localStorage.token = 'kept'").await;
+    }
+    (context, page)
 }
 
 async fn copied(context: &Arc<dyn Context>) -> tabmux_driver::Copied {
@@ -171,6 +183,64 @@ async fn databases_and_storage_are_copied_from_pages_and_from_closed_ones() {
     }
 }
 
+/// What a frame of another site keeps in a page, it keeps there and nowhere else: read in the frame that is shown, and where none is,
+/// in a tab that nobody sees. A frame whose origin also has pages keeps two things.
+#[tokio::test]
+async fn what_frames_of_other_sites_keep_is_copied_for_the_page_they_are_in() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let told =
+            support::site(|_| "<script>onmessage = async ({ data, source }) => source.postMessage(await eval(data), '*')</script>".into())
+                .await;
+        let frame = told.replace("127.0.0.1", "localhost");
+        let inner = frame.clone();
+        let top = support::site(move |_| {
+            let ask = "const ask = (what) => new Promise((done) => { onmessage = ({ data }) => done(data); there.contentWindow.postMessage(what, '*'); });";
+            format!("<script>{ask}</script><iframe id=there src=\"{inner}\"></iframe>")
+        })
+        .await;
+        let one = open(&browser, None).await;
+        let page = page_at(&one, &frame).await;
+        run(&page, "localStorage.token = 'of its own page'").await;
+        go(&page, &top).await;
+        let keep = KEEP.replace('`', "\\`").replace("${", "\\${");
+        run(&page, &format!("ask(`localStorage.token = 'in the frame'; {keep}`)")).await;
+        let databases = "ask(`indexedDB.databases().then((all) => all.map(({ name }) => name))`)";
+        let kept = run(&page, databases).await;
+        assert_ne!(kept, json!([]));
+        soon(one.footprint().wait_for(|known| known.frames == [(top.clone(), frame.clone())])).await.expect("it lives");
+        for url in [top.clone(), "about:blank".to_owned()] {
+            go(&page, &url).await;
+            let twin = open(&browser, one.source().map(Beginning::from)).await;
+            let copy = page_at(&twin, &top).await;
+            assert_eq!(run(&copy, "ask('localStorage.token')").await, json!("in the frame"), "{want:?} {url}");
+            assert_eq!(run(&copy, databases).await, kept, "{want:?} {url}");
+            go(&copy, &frame).await;
+            assert_eq!(run(&copy, "localStorage.token").await, json!("of its own page"), "{want:?} {url}");
+            let losses = copied(&twin).await.losses;
+            assert_eq!(losses, [format!("{top}: in a frame of {frame}: kept/loose: CryptoKey")], "{want:?} {url}");
+            // And so does a copy of the copy.
+            let again = open(&browser, twin.source().map(Beginning::from)).await;
+            let copy = page_at(&again, &top).await;
+            assert_eq!(run(&copy, "ask('localStorage.token')").await, json!("in the frame"), "{want:?} {url}");
+        }
+    }
+}
+
+/// The very first thing in a browser: full Chromium makes no tab that nobody sees before it has made a page.
+#[tokio::test]
+async fn the_first_session_of_a_browser_can_be_a_copy() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = site(&Asked::default()).await;
+        let gate = Arc::new(Semaphore::new(1));
+        let twin = open(&browser, Some(Beginning::with(Gated { origin: site.clone(), gate }))).await;
+        let page = page_at(&twin, &site).await;
+        assert_eq!(run(&page, "localStorage.token").await, json!("here"), "{want:?}");
+        assert_eq!((copied(&twin).await.origins, copied(&twin).await.losses), (1, Vec::new()), "{want:?}");
+    }
+}
+
 /// The first document of an origin waits for what the origin keeps: asked for directly, by a redirect, in a frame.
 #[tokio::test]
 async fn a_document_waits_for_what_its_origin_keeps() {
@@ -231,16 +301,35 @@ async fn a_page_that_a_page_opens_too_early_finds_everything_in_the_end() {
     }
 }
 
+/// A site that does not answer any more holds nobody up, nor does one that never ends. The page can be used, and what it is short of
+/// is said.
+#[tokio::test]
+async fn a_page_whose_site_is_silent_is_opened_all_the_same() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let (elsewhere, context) = (site(&Asked::default()).await, open(&browser, None).await);
+        // It takes connections, and nobody reads them.
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+        let silent = format!("http://{}/", silent.local_addr().expect("it has an address"));
+        let image = format!("<img src=\"{silent}\">");
+        let endless = support::site(move |_| image.clone()).await;
+        let seed = |url: &str| PageSeed { url: url.to_owned(), ..PageSeed::default() };
+        let (silent, endless) = (seed(&silent), seed(&endless));
+        let (unanswered, loading) = soon(futures::future::join(context.open_seeded(&silent), context.open_seeded(&endless))).await;
+        let (unanswered, loading) = (unanswered.expect("a page opens"), loading.expect("a page opens"));
+        assert_eq!((unanswered.arrival, loading.arrival), (Arrival::Unanswered, Arrival::Loading), "{want:?}");
+        assert_eq!(run(&loading.page, "location.origin").await, json!(endless.url));
+        assert_eq!(run(&unanswered.page, "location.href").await, json!("about:blank"));
+        go(&unanswered.page, &elsewhere).await;
+    }
+}
+
 /// A source that ends in the middle: what was read is there, the rest is said, and the copy is usable.
 #[tokio::test]
 async fn what_a_source_takes_along_is_said() {
     let browser = support::chromium().await;
     let (first, second) = (site(&Asked::default()).await, site(&Asked::default()).await);
-    let one = open(&browser, None).await;
-    let page = page_at(&one, &first).await;
-    run(&page, "localStorage.token = 'kept'").await;
-    go(&page, &second).await;
-    run(&page, "localStorage.token = 'kept'").await;
+    let (one, _page) = keeping(&browser, &[&first, &second]).await;
     let live = one.source().expect("it can be copied");
     let ending = Ending { live, context: Arc::clone(&one), closes_at: first.clone(), others_read: Semaphore::new(0) };
     let twin = open(&browser, Some(Beginning::with(ending))).await;
@@ -291,9 +380,7 @@ async fn hidden_tabs_are_nobodys_pages_and_leave_nothing_behind() {
         let browser = support::chromium_for(want).await;
         let site = site(&Asked::default()).await;
         let foreign = page_at(&open(&browser, None).await, &site).await;
-        let one = open(&browser, None).await;
-        let page = page_at(&one, &site).await;
-        run(&page, "localStorage.token = 'kept'").await;
+        let (one, page) = keeping(&browser, &[&site]).await;
         go(&page, "about:blank").await;
         let before = targets(&browser).await.len();
 
@@ -313,7 +400,7 @@ async fn hidden_tabs_are_nobodys_pages_and_leave_nothing_behind() {
         assert!(sent.iter().all(|sent| !sent.frame.contains(theirs)), "{want:?}: somebody else's page was named");
         assert!(opened.try_recv().is_err() && opened_too.try_recv().is_err(), "{want:?}: no page came of it");
 
-        // Tabs are kept for a moment, then closed.
+        // With the copying.
         soon(async { while targets(&browser).await.len() != before {} }).await;
         soon(twin.close()).await.expect("it closes");
         soon(one.close()).await.expect("it closes");
@@ -327,11 +414,7 @@ async fn a_copy_that_is_closed_in_the_middle_takes_its_tabs_along() {
     for want in [Want::Plain, Want::Full] {
         let browser = support::chromium_for(want).await;
         let (first, second) = (site(&Asked::default()).await, site(&Asked::default()).await);
-        let one = open(&browser, None).await;
-        let page = page_at(&one, &first).await;
-        run(&page, "localStorage.token = 'kept'").await;
-        go(&page, &second).await;
-        run(&page, "localStorage.token = 'kept'").await;
+        let (one, _page) = keeping(&browser, &[&first, &second]).await;
         for _ in 0..5 {
             let twin = open(&browser, one.source().map(Beginning::from)).await;
             soon(twin.close()).await.expect("it closes");

@@ -32,6 +32,13 @@ pub(crate) struct ForkOf {
     pub(crate) prefix: Option<String>,
 }
 
+/// What there is a seat for, and why not for more.
+struct Reserved {
+    copies: Vec<SessionId>,
+    refused: Option<Fault>,
+    fork: Arc<Fork>,
+}
+
 impl Hub {
     /// Makes copies that belong to whoever asks. What was made stays, also where seats ran out: then the answer says both.
     pub(crate) async fn fork(self: &Arc<Self>, caller: &CallerOf, wanted: ForkOf) -> Result<Value, Fault> {
@@ -39,7 +46,7 @@ impl Hub {
             let message = format!("{} copies cannot be made at once.", wanted.count);
             return Err(Fault::new(Code::BadArgument, message, format!("Ask for 1 to {MOST}.")));
         }
-        let (reserved, refused, fork) = {
+        let Reserved { copies: reserved, refused, fork } = {
             let mut state = self.lock();
             let reserved = self.reserve_copies(&mut state, caller, &wanted);
             let safe = self.carry_out(&mut state);
@@ -72,12 +79,7 @@ impl Hub {
     }
 
     /// Takes as many seats as there are, under one lock. The first refusal ends it.
-    fn reserve_copies(
-        self: &Arc<Self>,
-        state: &mut State,
-        caller: &CallerOf,
-        wanted: &ForkOf,
-    ) -> Result<(Vec<SessionId>, Option<Fault>, Arc<Fork>), Fault> {
+    fn reserve_copies(self: &Arc<Self>, state: &mut State, caller: &CallerOf, wanted: &ForkOf) -> Result<Reserved, Fault> {
         let id = state.registry.resolve(caller.as_caller(), wanted.session.as_deref(), self.clock.now())?;
         let source = state.sessions.get(&id).cloned().ok_or_else(super::desk::closed)?;
         let name = state.registry.session(id).map(|session| session.name.clone()).unwrap_or_default();
@@ -98,17 +100,19 @@ impl Hub {
                 Ok(opened) => reserved.push(opened.session),
                 Err(fault) if fault.code == Code::SessionExists => {}
                 Err(fault) if reserved.is_empty() => return Err(fault),
-                Err(fault) => return Ok((reserved, Some(fault), fork)),
+                Err(fault) => return Ok(Reserved { copies: reserved, refused: Some(fault), fork }),
             }
         }
-        Ok((reserved, None, fork))
+        Ok(Reserved { copies: reserved, refused: None, fork })
     }
 
     async fn open_copy(self: &Arc<Self>, caller: &CallerOf, id: SessionId, deadline: Instant) -> Result<SessionView, Fault> {
         self.run_inside(caller, id, looking()?, Map::new(), deadline).await?;
         let now = self.clock.moment();
         let view = self.look(|registry| registry.listing(id).map(|listed| view(listed, now, self.browsers.name())));
-        view.ok_or_else(super::desk::closed)
+        let news = self.handle(id).map(|handle| handle.news()).unwrap_or_default();
+        let warning = (!news.is_empty()).then(|| news.join(" "));
+        view.map(|view| SessionView { warning, ..view }).ok_or_else(super::desk::closed)
     }
 
     /// Writes what a session holds into a profile. The door lets only the operator ask.

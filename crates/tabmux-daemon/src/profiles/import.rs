@@ -2,6 +2,8 @@
 //! copy and asked, and the copy goes again. The person's files are only read. A running browser holds what is not on disk yet, so
 //! its profile is refused. Passwords, history and extensions are deliberately absent.
 
+mod cookie_file;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -14,6 +16,7 @@ use tabmux_cdp::launch::{Mode, Profile, holder};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Browser, ContextSpec, Cookie, Isolation};
 
+use self::cookie_file::Counted;
 use super::person::OwnBrowser;
 use super::{Profiles, Taken, check_name, disk};
 use crate::settings::Settings;
@@ -37,6 +40,10 @@ struct Found {
 
 /// What holds logins, below a profile.
 const NEEDED: [&str; 6] = ["Cookies", "Cookies-journal", "Network/Cookies", "Network/Cookies-journal", "Local Storage", "IndexedDB"];
+
+/// A browser that does not continue where it left off begins by forgetting the cookies that end with it, which are on its disk all the
+/// same. There are no tabs on the copy to go on with.
+const CONTINUES: &str = "{\"session\":{\"restore_on_startup\":1}}";
 
 /// More origins than anybody keeps things at; each takes a moment to read.
 const MAX_ORIGINS: usize = 1000;
@@ -73,9 +80,7 @@ pub async fn import(settings: &Settings, name: &str, import: &Import) -> Result<
     let read = read.await;
     own.end().await;
     let (state, mut losses) = read?;
-    if state.cookies.is_empty() && has_cookies(&found.profile) {
-        losses.push("cookies: none could be read; they are encrypted by the desktop's keyring, or of a newer browser".to_owned());
-    }
+    losses.extend(missing_cookies(cookie_file::count(&found.profile, crate::clock::unix_ms()), state.cookies.len()));
     let source = format!("import:{}", found.profile.display());
     let profile = profiles.save(name, &state, Taken::From(&source))?;
     place.close().map_err(|error| {
@@ -135,6 +140,7 @@ fn in_directory(dir: &Path) -> Option<Found> {
 
 fn copy_needed(from: &Path, to: &Path) -> Result<(), Fault> {
     let copied = NEEDED.iter().try_for_each(|part| copy_all(&from.join(part), &to.join(part)));
+    let copied = copied.and_then(|()| fs::create_dir_all(to)).and_then(|()| fs::write(to.join("Preferences"), CONTINUES));
     copied.map_err(|error| {
         let code = if error.kind() == io::ErrorKind::StorageFull { Code::NoSpace } else { Code::BadArgument };
         Fault::new(
@@ -163,9 +169,15 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn has_cookies(profile: &Path) -> bool {
-    // An empty database has 20 kB.
-    ["Cookies", "Network/Cookies"].iter().any(|file| profile.join(file).metadata().is_ok_and(|about| about.len() > 24 * 1024))
+/// How many cookies the person's browser has on its disk that the copy did not give, and why.
+fn missing_cookies(on_disk: Option<Counted>, read: usize) -> Option<String> {
+    let Some(on_disk) = on_disk else { return Some("cookies: how many are missing is not known, their file has another form".to_owned()) };
+    let missing = on_disk.all.checked_sub(read).filter(|missing| *missing > 0)?;
+    let why = match on_disk.in_keyring {
+        0 => "the browser here does not take them".to_owned(),
+        number => format!("{number} are encrypted with a key of the desktop's keyring; `tabmux up --attach auto` has them"),
+    };
+    Some(format!("{missing} of {} cookies: {why}", on_disk.all))
 }
 
 /// The origins whose names are on disk: databases have a directory each, and Local Storage writes `META:ORIGIN` into its log. What its
@@ -253,6 +265,6 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", from.path().join("Cookies")).unwrap();
         copy_needed(from.path(), &to.path().join("Default")).unwrap();
         assert_eq!(fs::read_to_string(to.path().join("Default/IndexedDB/x/1")).unwrap(), "one");
-        assert_eq!(fs::read_dir(to.path().join("Default")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(to.path().join("Default")).unwrap().count(), 2, "and what says how to begin");
     }
 }

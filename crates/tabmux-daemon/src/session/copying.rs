@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
 use tabmux_core::{Code, Fault, Phase, TabId};
-use tabmux_driver::{Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
+use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
 use super::SessionHandle;
@@ -61,7 +61,10 @@ impl Whole {
         let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return };
         drop(source.cookies().await);
         let origins = source.origins().await.unwrap_or_default();
-        let reading = |origin: String| async move { drop(tokio::time::timeout(HOUSEKEEPING, source.kept(&origin)).await) };
+        let reading = |origin: String| async move {
+            let reading = futures::future::join(source.kept(&origin), source.framed(&origin));
+            drop(tokio::time::timeout(HOUSEKEEPING, reading).await);
+        };
         futures::stream::iter(origins).for_each_concurrent(READ_AT_ONCE, reading).await;
     }
 
@@ -170,7 +173,10 @@ impl World {
                 self.add_news(format!("What the page {url} keeps for itself was not copied: {why}"));
             }
             let tab = match opened {
-                Ok(page) => self.add_tab(&page).await,
+                Ok(planted) => {
+                    self.add_late(&url, planted.arrival);
+                    self.add_tab(&planted.page).await
+                }
                 Err(error) => Err(error.into()),
             };
             match tab {
@@ -182,6 +188,19 @@ impl World {
         if let Some(tab) = current {
             // Closed meanwhile, perhaps, and then there is nothing to select.
             drop(self.hub.decide_now(|registry, _| registry.select_tab(self.id, tab)));
+        }
+    }
+
+    /// Says of a page that was opened again that it is not there yet.
+    pub(super) fn add_late(&self, url: &str, arrival: Arrival) {
+        match arrival {
+            Arrival::There => {}
+            Arrival::Loading => self.add_news(format!("The page {url} is still loading.")),
+            Arrival::Unanswered => {
+                self.add_news(format!(
+                    "The page {url} was not copied: its site did not answer in time. Its tab is blank; navigate goes there."
+                ));
+            }
         }
     }
 

@@ -17,9 +17,9 @@ impl World {
     pub(super) async fn move_house(self: &Arc<Self>, wanted: Move) -> Result<(), Fault> {
         match wanted {
             Move::Back => {
-                let lost = self.lost()?;
+                let lost = self.lost().await?;
                 self.move_into(self.spec(), lost).await?;
-                self.forget_lost();
+                self.forget_lost().await;
                 Ok(())
             }
             Move::To { isolation, headless } => {
@@ -96,11 +96,13 @@ impl World {
         let opened = join_all(whole.pages().iter().map(|seed| context.open_seeded(&seed.page))).await;
         let mut pages = Vec::new();
         for (at, (seed, opened)) in whole.pages().iter().zip(opened).enumerate() {
+            let url = tabmux_tools::visible_line(&seed.page.url);
             match opened {
-                Ok(page) => pages.push((at, page)),
-                Err(error) => {
-                    self.add_news(format!("The page {} could not be opened again: {error}", tabmux_tools::visible_line(&seed.page.url)));
+                Ok(planted) => {
+                    self.add_late(&url, planted.arrival);
+                    pages.push((at, planted.page));
                 }
+                Err(error) => self.add_news(format!("The page {url} could not be opened again: {error}")),
             }
         }
         pages

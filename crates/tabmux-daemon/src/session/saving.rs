@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tabmux_core::{Code, Fault, SessionId};
 use tabmux_driver::{Context, OriginStorage, PageSeed, Source, StorageState, origin_of};
+use tokio::task::JoinError;
 
 use super::copying::{Seed, Whole};
 use super::downloads;
@@ -32,7 +33,7 @@ struct Saved {
 }
 
 /// Where a session's files are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     directory: PathBuf,
     /// What it was when it last rested.
@@ -50,25 +51,32 @@ impl Place {
         Self { directory: all(state_dir), saved: format!("{id}.json"), lost: format!("{id}.lost.json") }
     }
 
+    /// Works with the files where waiting for the disk holds nobody up.
+    async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T, JoinError> {
+        let place = self.clone();
+        tokio::task::spawn_blocking(move || work(&place)).await
+    }
+
     fn read(&self, name: &str) -> Result<Option<Saved>, Fault> {
         let text = disk::read(&self.directory.join(name))?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// From now on what was saved is what was lost. Says whether there is anything.
-    pub(super) fn lose(&self) -> bool {
-        let lost = self.directory.join(&self.lost);
-        // None was saved since: what was lost before is all there is.
-        drop(std::fs::rename(self.directory.join(&self.saved), &lost));
-        lost.exists()
+    pub(super) async fn lose(&self) -> bool {
+        let losing = self.on_disk(|place| {
+            let lost = place.directory.join(&place.lost);
+            // None was saved since: what was lost before is all there is.
+            drop(std::fs::rename(place.directory.join(&place.saved), &lost));
+            lost.exists()
+        });
+        losing.await.unwrap_or_default()
     }
 
-    pub(super) fn remove(&self) {
-        for name in [&self.saved, &self.lost] {
-            match std::fs::remove_file(self.directory.join(name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => tracing::warn!(%error, "what was saved of a session is left"),
-                _ => {}
-            }
+    fn remove(&self, name: &str) {
+        match std::fs::remove_file(self.directory.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => tracing::warn!(%error, "what was saved of a session is left"),
+            _ => {}
         }
     }
 }
@@ -132,9 +140,10 @@ impl World {
         if self.stop.is_cancelled() || !self.is_in(context).await {
             return Ok(());
         }
-        let (directory, name, bytes) = (self.place.directory.clone(), self.place.saved.clone(), text.clone());
-        let write = move || downloads::make(&directory).and_then(|()| disk::replace(&directory, &name, &bytes));
-        tokio::task::spawn_blocking(write).await.map_err(|_| self.hub.panicked())??;
+        let bytes = text.clone();
+        let write =
+            move |place: &Place| downloads::make(&place.directory).and_then(|()| disk::replace(&place.directory, &place.saved, &bytes));
+        self.place.on_disk(write).await.map_err(|_| self.hub.panicked())??;
         *written = text;
         Ok(())
     }
@@ -151,7 +160,8 @@ impl World {
                 origins.push(kept);
             }
         }
-        let before = self.place.read(&self.place.saved)?.and_then(|saved| storage_state::parse(&saved.state?).ok());
+        let read = self.place.on_disk(|place| place.read(&place.saved)).await.map_err(|_| self.hub.panicked())?;
+        let before = read?.and_then(|saved| storage_state::parse(&saved.state?).ok());
         for kept in before.map(|state| state.origins).unwrap_or_default() {
             if origins.iter().all(|newer| newer.origin != kept.origin) {
                 origins.push(kept);
@@ -161,25 +171,29 @@ impl World {
     }
 
     /// What the session lost with its browser.
-    pub(super) fn lost(&self) -> Result<Whole, Fault> {
+    pub(super) async fn lost(&self) -> Result<Whole, Fault> {
         let nothing = || {
             let hint = "A session is saved when it rests; go on with navigate.";
             Fault::new(Code::BadArgument, "Nothing of this session was lost and saved, so there is nothing to bring back.", hint)
         };
-        let saved = self.place.read(&self.place.lost)?.ok_or_else(nothing)?;
+        let read = self.place.on_disk(|place| place.read(&place.lost)).await.map_err(|_| self.hub.panicked())?;
+        let saved = read?.ok_or_else(nothing)?;
         let unusable = |why| Fault::new(Code::Internal, format!("What was saved of this session cannot be used: {why}."), "Start afresh.");
         let state = saved.state.map(|state| storage_state::parse(&state)).transpose().map_err(unusable)?;
         Ok(Whole::saved(state, saved.pages, saved.current))
     }
 
     /// It is back.
-    pub(super) fn forget_lost(&self) {
-        drop(std::fs::remove_file(self.place.directory.join(&self.place.lost)));
+    pub(super) async fn forget_lost(&self) {
+        // A panic in there was logged; the file goes with the session.
+        drop(self.place.on_disk(|place| place.remove(&place.lost)).await);
     }
 
     /// With the session, everything that was saved of it.
     pub(super) async fn unsave(&self) {
         let _writing = self.saving.lock().await;
-        self.place.remove();
+        let removing = self.place.on_disk(|place| [&place.saved, &place.lost].into_iter().for_each(|name| place.remove(name)));
+        // What is left is swept by the next daemon.
+        drop(removing.await);
     }
 }

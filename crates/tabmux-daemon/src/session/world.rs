@@ -209,11 +209,14 @@ impl World {
         // What is being saved is the last that will be known of it.
         let _saved = self.saving.lock().await;
         let mut context = self.context.lock().await;
-        if locked(&self.browser).take_if(|known| Arc::ptr_eq(known, browser)).is_none() {
+        let is_known = locked(&self.browser).as_ref().is_some_and(|known| Arc::ptr_eq(known, browser));
+        if !is_known {
             return;
         }
         let fault = crate::browser::crashed(why);
-        let lost_more = self.spec().endpoint.is_none() && self.place.lose();
+        let lost_more = self.spec().endpoint.is_none() && self.place.lose().await;
+        // From here on nothing waits: who sees that it is lost finds what is said of it.
+        *locked(&self.browser) = None;
         let fault = if lost_more { fault.with_hint(BRING_BACK) } else { fault };
         *context = None;
         locked(&self.pages).clear();
@@ -325,6 +328,10 @@ impl World {
     /// What each of the pages is like.
     pub(super) fn each_page<T>(&self, look: impl Fn(&dyn Page) -> T) -> BTreeMap<TabId, T> {
         locked(&self.pages).iter().map(|(tab, page)| (*tab, look(&**page))).collect()
+    }
+
+    pub(super) fn news(&self) -> Vec<String> {
+        locked(&self.news).iter().cloned().collect()
     }
 
     /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.

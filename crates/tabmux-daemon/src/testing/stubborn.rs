@@ -9,7 +9,7 @@ use futures::FutureExt;
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{
     Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle,
-    OriginStorage, Page, PageRecord, PageSeed, Popup, Result, Source,
+    OriginStorage, Page, PageRecord, PageSeed, Planted, Popup, Result, Source,
 };
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -254,7 +254,7 @@ impl Context for StubbornContext {
         self.inner.footprint()
     }
 
-    async fn open_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    async fn open_seeded(&self, seed: &PageSeed) -> Result<Planted> {
         self.inner.open_seeded(seed).await
     }
 

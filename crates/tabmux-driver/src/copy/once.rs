@@ -15,12 +15,16 @@ pub struct ReadOnce {
     source: Arc<dyn Source>,
     cookies: OnceCell<Vec<Cookie>>,
     origins: OnceCell<Vec<String>>,
-    kept: Mutex<HashMap<String, Arc<OnceCell<OriginStorage>>>>,
+    kept: Cells<OriginStorage>,
+    framed: Cells<Vec<OriginStorage>>,
 }
+
+/// What was read of each origin.
+type Cells<T> = Mutex<HashMap<String, Arc<OnceCell<T>>>>;
 
 impl ReadOnce {
     pub fn of(source: Arc<dyn Source>) -> Self {
-        Self { source, cookies: OnceCell::new(), origins: OnceCell::new(), kept: Mutex::default() }
+        Self { source, cookies: OnceCell::new(), origins: OnceCell::new(), kept: Mutex::default(), framed: Mutex::default() }
     }
 
     /// Whether its cookies have been read.
@@ -40,12 +44,17 @@ impl Source for ReadOnce {
     }
 
     async fn kept(&self, origin: &str) -> Result<OriginStorage> {
-        let cell = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(kept.entry(origin.to_owned()).or_default())
-        };
-        cell.get_or_try_init(|| self.source.kept(origin)).await.cloned()
+        cell(&self.kept, origin).get_or_try_init(|| self.source.kept(origin)).await.cloned()
     }
+
+    async fn framed(&self, origin: &str) -> Result<Vec<OriginStorage>> {
+        cell(&self.framed, origin).get_or_try_init(|| self.source.framed(origin)).await.cloned()
+    }
+}
+
+fn cell<T>(cells: &Cells<T>, origin: &str) -> Arc<OnceCell<T>> {
+    let mut cells = cells.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(cells.entry(origin.to_owned()).or_insert_with(|| Arc::new(OnceCell::new())))
 }
 
 impl fmt::Debug for ReadOnce {

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long reading and writing one origin may take.
 const COPYING: Duration = Duration::from_secs(20);
 
+/// And of that, how long reading what frames of other sites keep.
+const FRAMES: Duration = Duration::from_secs(4);
+
 /// How long what nobody waits for leaves the browser to the copy's first page.
 const PAGES_FIRST: Duration = Duration::from_secs(2);
 
@@ -45,7 +48,10 @@ impl Origins {
     /// As a former daemon knew them. What had not arrived does not any more.
     pub fn found(footprint: &Footprint) -> Self {
         let origins = Self::default();
-        origins.footprint.send_modify(|known| known.origins.clone_from(&footprint.origins));
+        origins.footprint.send_modify(|known| {
+            known.origins.clone_from(&footprint.origins);
+            known.frames.clone_from(&footprint.frames);
+        });
         footprint.pending.iter().for_each(|origin| origins.lose(format!("{origin}: the daemon ended before it was copied")));
         origins
     }
@@ -55,6 +61,21 @@ impl Origins {
         if let Some(origin) = origin_of(url) {
             self.know([origin]);
         }
+    }
+
+    /// A frame of another site is in a page.
+    pub fn has_frame(&self, page: &str, frame: &str) {
+        let Some(pair) = origin_of(page).zip(origin_of(frame)).filter(|(page, frame)| page != frame) else { return };
+        self.footprint.send_if_modified(|footprint| {
+            let is_new = footprint.frames.len() < MAX_ORIGINS && !footprint.frames.contains(&pair);
+            footprint.frames.extend(is_new.then_some(pair));
+            is_new
+        });
+    }
+
+    /// The frames of other sites that pages of this origin had.
+    pub fn frames_in(&self, origin: &str) -> Vec<String> {
+        self.footprint.borrow().frames.iter().filter(|(page, _)| page == origin).map(|(_, frame)| frame.clone()).collect()
     }
 
     /// Where the context has been, in the order it came there.
@@ -123,10 +144,11 @@ impl Origins {
         self.shown.notify_one();
     }
 
-    /// Brings what is on its way from the source: at once what somebody waits for, and the rest when the browser has time.
+    /// Brings what is on its way from the source: at once what somebody waits for, and the rest when the browser has time. Who puts it
+    /// says what could not be put.
     pub async fn fill<F>(&self, source: &dyn Source, leisure: &Leisure, opening: Opening, put: impl Fn(OriginStorage) -> F + Sync)
     where
-        F: Future<Output = Result<()>> + Send,
+        F: Future<Output = Result<Vec<String>>> + Send,
     {
         // Two each, so that nobody waits behind an origin that is slow.
         let (wanted, rest) = (|| self.bring_wanted(source, &put), || self.bring_rest(source, leisure, &put));
@@ -141,7 +163,7 @@ impl Origins {
 
     async fn bring_wanted<F>(&self, source: &dyn Source, put: &(impl Fn(OriginStorage) -> F + Sync))
     where
-        F: Future<Output = Result<()>> + Send,
+        F: Future<Output = Result<Vec<String>>> + Send,
     {
         let mut changes = self.state.subscribe();
         while changes
@@ -157,7 +179,7 @@ impl Origins {
 
     async fn bring_rest<F>(&self, source: &dyn Source, leisure: &Leisure, put: &(impl Fn(OriginStorage) -> F + Sync))
     where
-        F: Future<Output = Result<()>> + Send,
+        F: Future<Output = Result<Vec<String>>> + Send,
     {
         while let Some(_turn) = leisure.turn().await {
             let Some(origin) = self.take(|state| (!state.waiting.is_empty()).then_some(0)) else { return };
@@ -167,13 +189,15 @@ impl Origins {
 
     async fn bring<F>(&self, origin: &str, source: &dyn Source, put: &(impl Fn(OriginStorage) -> F + Sync))
     where
-        F: Future<Output = Result<()>> + Send,
+        F: Future<Output = Result<Vec<String>>> + Send,
     {
         let bringing = Box::pin(async {
-            let mut kept = source.kept(origin).await.map_err(why)?;
-            let left = std::mem::take(&mut kept.left_out);
+            let (kept, framed) = tokio::join!(source.kept(origin), tokio::time::timeout(FRAMES, source.framed(origin)));
+            let framed = framed.unwrap_or_else(|_| Err(DriverError::StorageRefused("it took too long".into())));
+            let (kept, mut left) = whole(kept.map_err(why)?, framed);
+            kept.framed.iter().for_each(|framed| self.has_frame(origin, &framed.origin));
             if !kept.is_empty() {
-                put(kept).await.map_err(why)?;
+                left.extend(put(kept).await.map_err(why)?);
             }
             Ok(left)
         });
@@ -267,6 +291,20 @@ pub fn origin_of(url: &str) -> Option<String> {
     Some(url.origin().ascii_serialization())
 }
 
+/// An origin with its frames, and what there is of it that cannot be copied.
+fn whole(mut kept: OriginStorage, framed: Result<Vec<OriginStorage>>) -> (OriginStorage, Vec<String>) {
+    let mut left = std::mem::take(&mut kept.left_out);
+    match framed {
+        Ok(framed) => kept.framed = framed,
+        Err(error) => left.push(format!("what frames keep in its pages: {}", why(error))),
+    }
+    for framed in &mut kept.framed {
+        left.extend(framed.left_out.drain(..).map(|what| format!("in a frame of {}: {what}", framed.origin)));
+    }
+    kept.framed.retain(|framed| !framed.is_empty());
+    (kept, left)
+}
+
 fn why(error: DriverError) -> String {
     match error {
         DriverError::StorageRefused(why) => why,
@@ -318,7 +356,7 @@ mod tests {
         tokio::spawn(async move {
             let write = |kept: OriginStorage| {
                 written.lock().unwrap().push(kept.origin);
-                std::future::ready(Ok(()))
+                std::future::ready(Ok(Vec::new()))
             };
             filled.page_is_there();
             filled.fill(&*from, &leisure, leisure.opening(), write).await;
@@ -371,10 +409,14 @@ mod tests {
 
     #[test]
     fn the_next_daemon_says_what_the_former_one_did_not_finish() {
-        let footprint = Footprint { origins: vec!["https://a.test".into()], pending: vec!["https://b.test".into()] };
+        let frames = vec![("https://a.test".into(), "https://f.test".into())];
+        let footprint = Footprint { origins: vec!["https://a.test".into()], pending: vec!["https://b.test".into()], frames };
         let origins = Origins::found(&footprint);
         origins.visited("https://a.test/again");
         origins.visited("data:text/html,hi");
+        origins.has_frame("https://a.test/x", "https://f.test/y");
+        origins.has_frame("https://a.test/x", "https://a.test/y");
+        assert_eq!(origins.frames_in("https://a.test"), ["https://f.test"]);
         assert_eq!(*origins.footprint().borrow(), Footprint { pending: Vec::new(), ..footprint });
         assert_eq!(origins.copied().borrow().losses, ["https://b.test: the daemon ended before it was copied"]);
     }

@@ -6,7 +6,10 @@ use async_trait::async_trait;
 
 use super::page::FakePage;
 use super::{FakeContext, locked, visit};
-use crate::{Beginning, Cookie, DriverError, Leisure, Navigation, OriginStorage, Page, PageSeed, Result, Source, origin_of};
+use crate::{
+    ARRIVING, Arrival, Beginning, Cookie, DriverError, Leisure, Navigation, OriginStorage, Page, PageSeed, Planted, Result, Source,
+    origin_of,
+};
 
 /// A living context. It can be read for as long as that is open.
 #[derive(Debug)]
@@ -42,7 +45,10 @@ impl Source for FakeSource {
     }
 
     async fn kept(&self, origin: &str) -> Result<OriginStorage> {
-        Ok(self.open()?.cookies.kept(origin))
+        let context = self.open()?;
+        // A copy that is being filled has not got it yet.
+        context.origins.arrival(origin).await;
+        Ok(context.cookies.kept(origin))
     }
 }
 
@@ -59,24 +65,26 @@ impl FakeContext {
         locked(&self.filling).spawn(async move {
             let leisure = Leisure::default();
             origins.page_is_there();
-            origins.fill(&*source, &leisure, leisure.opening(), |kept| std::future::ready(jar.put_kept(kept))).await;
+            origins.fill(&*source, &leisure, leisure.opening(), |kept| std::future::ready(jar.put_kept(kept).map(|()| Vec::new()))).await;
         });
         Ok(())
     }
 
-    pub(super) async fn add_seeded(&self, seed: &PageSeed) -> Result<Arc<dyn Page>> {
+    pub(super) async fn add_seeded(&self, seed: &PageSeed) -> Result<Planted> {
         let page = self.add_page(visit::BLANK.to_owned())?;
+        self.origins.arrival(&seed.url).await;
+        let arrival = match tokio::time::timeout(ARRIVING, page.navigate(Navigation::To(&seed.url))).await {
+            Err(_) => return Ok(Planted { page, arrival: Arrival::Unanswered }),
+            Ok(Err(error)) if !error.is_unreached() => {
+                page.end();
+                return Err(error);
+            }
+            Ok(_) => Arrival::There,
+        };
         for kept in &seed.session_storage {
             page.session_storage.put(&kept.origin, &kept.items)?;
         }
-        match page.navigate(Navigation::To(&seed.url)).await {
-            Ok(()) => Ok(page),
-            Err(error) if error.is_unreached() => Ok(page),
-            Err(error) => {
-                page.end();
-                Err(error)
-            }
-        }
+        Ok(Planted { page, arrival })
     }
 }
 

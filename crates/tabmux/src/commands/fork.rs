@@ -18,6 +18,11 @@ pub(super) fn run(config: &Config, form: Form, fork: Fork) -> Outcome<Done> {
     let answer = Control::open(config)?.ask(&Ask::Fork { session, count, prefix })?;
     let made = answer["sessions"].as_array().map_or(&[][..], Vec::as_slice);
     let name = |session: &Value| show(&session["sessionId"]);
+    if form == Form::Text {
+        for session in made.iter().filter(|session| session["warning"].is_string()) {
+            output::note(&format!("{}: {}", name(session), show(&session["warning"])));
+        }
+    }
     output::report(form, &answer, || made.iter().map(name).collect::<Vec<_>>().join("\n"))?;
     let Ok(fault) = serde_json::from_value::<WireFault>(answer["error"].clone()) else { return Ok(Done::Well) };
     if form == Form::Text {

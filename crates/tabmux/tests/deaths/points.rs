@@ -21,7 +21,7 @@ enum Deed {
 }
 
 /// Where the daemon dies, and in which deeds it passes there.
-const POINTS: [(&str, &[Deed]); 25] = [
+const POINTS: [(&str, &[Deed]); 26] = [
     ("open-reserving", &[Deed::Open]),
     ("open-reserved", &[Deed::Open]),
     ("open-announcing", &[Deed::Open]),
@@ -41,6 +41,7 @@ const POINTS: [(&str, &[Deed]); 25] = [
     ("tab-writing", &[Deed::Open, Deed::Tab]),
     ("copy-read", &[Deed::Copy]),
     ("copy-cookies-set", &[Deed::Copy]),
+    ("copy-origin-written", &[Deed::Copy]),
     ("move-has-context", &[Deed::Move]),
     ("move-has-pages", &[Deed::Move]),
     ("move-written", &[Deed::Move]),

@@ -41,7 +41,7 @@ impl World {
             }
             // It went with a browser that did not survive the former daemon: this call says so, the next one starts afresh.
             Err(fault) if former && fault.code == Code::BrowserCrashed => {
-                let fault = if self.place.lose() { fault.with_hint(super::BRING_BACK) } else { fault };
+                let fault = if self.place.lose().await { fault.with_hint(super::BRING_BACK) } else { fault };
                 self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
                 Err(fault)
             }
