@@ -8,8 +8,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 use tabmux_driver::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, Leisure, PageRecord, Result,
-    failpoint,
+    Adopted, Browser, BrowserInfo, Context, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord, Result, failpoint,
 };
 
 use crate::CdpError;
@@ -31,7 +30,6 @@ pub struct CdpBrowser {
     connection: Connection,
     targets: Arc<Targets>,
     windows: Arc<Windows>,
-    leisure: Leisure,
     me: Weak<Self>,
     /// How it was started, and whom to ask to end it; none for a browser that is somebody else's.
     kept: Option<(Launch, mpsc::Sender<EndOrder>)>,
@@ -68,15 +66,7 @@ impl CdpBrowser {
         connection.call_in(None, &discover, patience).await?;
         let windows = Windows::new(connection.clone());
         targets.windows.set(Arc::downgrade(&windows)).expect("they were made just now");
-        Ok(Arc::new_cyclic(|me| Self {
-            info: Mutex::new(info),
-            connection,
-            targets,
-            windows,
-            leisure: Leisure::default(),
-            me: me.clone(),
-            kept,
-        }))
+        Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, windows, me: me.clone(), kept }))
     }
 
     /// Where the files of the window usher go: a directory that only this user can write to. Without one, every page of a
@@ -129,7 +119,7 @@ impl CdpBrowser {
         let furnished = async {
             self.furnish(&context).await?;
             match &spec.source {
-                Some(beginning) => context.begin_with(beginning, &self.leisure).await,
+                Some(beginning) => context.begin_with(beginning).await,
                 None => Ok(()),
             }
         };

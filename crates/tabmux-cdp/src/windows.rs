@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures::future::join_all;
-use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Place, Result, Spot, WindowBounds, WindowId};
+use tabmux_driver::{DriverError, Ground, HOUSEKEEPING, Leisure, Place, Result, Spot, WindowBounds, WindowId};
 use tokio::sync::watch;
 
 use crate::CdpError;
@@ -42,6 +42,8 @@ pub(crate) struct Windows {
     untouched: AtomicBool,
     /// Whether there is, or was, a page of somebody's here.
     pages: watch::Sender<bool>,
+    /// When the browser has time for copies that nobody waits for.
+    pub(crate) leisure: Leisure,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +80,7 @@ impl Windows {
             childless: Mutex::default(),
             untouched: AtomicBool::new(false),
             pages: watch::Sender::new(false),
+            leisure: Leisure::default(),
         })
     }
 

@@ -90,9 +90,11 @@ impl Source for LiveSource {
     }
 
     async fn kept(&self, origin: &str) -> Result<OriginStorage> {
-        let filled = Arc::clone(&self.open()?.world.origins);
+        let (origins, windows) = self.open().map(|context| (Arc::clone(&context.world.origins), Arc::clone(&context.windows)))?;
         // A copy that is being filled has not got it yet.
-        filled.arrival(origin).await;
+        origins.arrival(origin).await;
+        // Reading comes before writing: the source may go, the copies stay.
+        let _reading = windows.leisure.opening();
         let value = match self.read_in_page(origin).await.map(Kept::deserialize) {
             // The page may have gone elsewhere meanwhile.
             Some(Ok(kept)) if kept.origin == origin => return Ok(kept.into()),
@@ -142,7 +144,8 @@ impl From<Kept> for OriginStorage {
 
 impl CdpContext {
     /// Gives it the cookies now, and the rest in its own time.
-    pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning, leisure: &Leisure) -> Result<()> {
+    pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning) -> Result<()> {
+        let leisure = &self.windows.leisure;
         let opening = leisure.opening();
         let source = Arc::clone(beginning.source());
         let cookies = source.cookies().await?;
