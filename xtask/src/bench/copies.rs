@@ -163,7 +163,8 @@ fn report(rows: &[Row]) -> String {
         "## Copies of a logged-in session\n\nWritten by `cargo xtask bench clone`; release build, real browser, {COOKIES} cookies and \
          {ORIGINS} origins that keep something in localStorage and IndexedDB. {}\n\nTimes are of a shared machine and are not judged; \
          ratios, of the same run, are. What origins keep follows in the background; the origin that the first page goes to is there \
-         when that page is, which is checked.\n\n{}",
+         when that page is, which is checked. A fork waits, for at most five seconds, until all origins of its source are read, so that \
+         the source may go: that is most of its time here.\n\n{}",
         memory::machine(),
         rows_table(rows)
     )

@@ -91,7 +91,7 @@ pub(super) struct Losses {
 const READ_AT_ONCE: usize = 4;
 
 /// How long a fork waits until all of its source is read.
-const READING: Duration = Duration::from_secs(10);
+const READING: Duration = Duration::from_secs(5);
 
 /// How many losses one piece of news names.
 const NAMED: usize = 5;
