@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::act::{Stage, soon};
@@ -87,26 +87,4 @@ async fn what_a_worker_answers_is_told_with_the_act() {
     let stage = stage_with(script).await;
     assert_eq!(stage.run("window.ready").await, json!(1));
     is_told(&stage).await;
-}
-
-/// A page that has nobody to ask is not waited for: how long an act takes there is what its own messages take.
-#[tokio::test]
-async fn a_socket_that_nothing_was_sent_over_is_not_waited_for() {
-    let server = sockets().await;
-    let script = format!(
-        "const socket = new WebSocket('{server}'); window.open = new Promise((done) => {{ socket.onopen = () => done(1); }}); \
-         window.clicks = 0; b.onclick = () => {{ window.clicks++; }}"
-    );
-    let stage = stage_with(&script).await;
-    assert_eq!(stage.run("window.open").await, json!(1));
-    soon(stage.page.changes(500)).await.expect("it can be looked at");
-    let mut fastest = Duration::MAX;
-    for _ in 0..10 {
-        stage.click("#b").await;
-        let began = std::time::Instant::now();
-        soon(stage.page.changes(500)).await.expect("it can be looked at");
-        fastest = fastest.min(began.elapsed());
-    }
-    assert_eq!(stage.run("clicks").await, Value::from(10));
-    assert!(fastest < Duration::from_millis(150), "{fastest:?}");
 }
