@@ -410,6 +410,7 @@ impl Browser for CdpBrowser {
                 let found = self.remember(&context.0, unit, spec);
                 found.world().downloads.find_again().await;
                 self.furnish(&found).await?;
+                spec.source.iter().for_each(|beginning| found.go_on_with(beginning));
                 found
             }
         };

@@ -10,7 +10,7 @@ mod hidden;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -356,6 +356,10 @@ impl Context for CdpContext {
 
     fn footprint(&self) -> watch::Receiver<Footprint> {
         self.world.origins.footprint()
+    }
+
+    fn take_visits(&self) -> BTreeSet<String> {
+        self.world.origins.take_visits()
     }
 
     fn windows(&self) -> Option<&dyn Windowed> {

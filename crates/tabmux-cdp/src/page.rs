@@ -102,7 +102,7 @@ impl CdpPage {
         state.set_place(info.url, info.title);
         let session = memento.restore(&state);
         let page = Self::listening(connection, target, session, state, world);
-        page.let_wait_again();
+        page.let_wait_again().await;
         page.find_frames_again();
         Ok(page)
     }
@@ -117,6 +117,7 @@ impl CdpPage {
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
         let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
         connection.listen(&session, Arc::new(ears));
+        state.frames().number_with(&world.next_ref);
         let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
         let (heap, bookmark, awake) = (Mutex::default(), Mutex::default(), tokio::sync::OnceCell::new());
         let (connection, world) = (connection.clone(), Arc::clone(world));

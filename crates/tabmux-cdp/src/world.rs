@@ -5,6 +5,7 @@ mod clipboard;
 mod downloads;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tabmux_driver::{Certificates, ContextSpec, Credentials, Emulation, Origins};
@@ -22,6 +23,8 @@ pub(crate) struct World {
     pub(crate) downloads: Downloads,
     /// Where its pages have been, and what is still on its way to them.
     pub(crate) origins: Arc<Origins>,
+    /// The first number that no element of its pages has.
+    pub(crate) next_ref: Arc<AtomicU32>,
     emulation: Mutex<Emulation>,
     /// The CDP sessions of its pages.
     pages: Mutex<BTreeSet<String>>,
@@ -46,7 +49,8 @@ impl World {
             build,
             clipboard: Clipboard::new(handle),
             downloads: Downloads::in_directory(spec.downloads.clone()),
-            origins: Arc::new(Origins::found(&spec.footprint)),
+            origins: Arc::new(Origins::found(&spec.footprint, spec.source.as_ref())),
+            next_ref: Arc::new(AtomicU32::new(1)),
             emulation: Mutex::new(spec.emulation.clone()),
             pages: Mutex::default(),
             proxy: spec.proxy.as_ref().and_then(|proxy| proxy.credentials.clone()),

@@ -151,6 +151,7 @@ mod tests {
     fn a_fault_reads_as_code_sentence_and_way_out() {
         let fault = Fault::new(Code::SessionNotFound, "No session: web.", "Call list_sessions.");
         assert_eq!(fault.to_string(), "[session_not_found] No session: web. Call list_sessions.");
+        assert_eq!(fault.with_hint("Begin anew.").to_string(), "[session_not_found] No session: web. Begin anew.");
         assert_eq!(Fault::new(Code::Timeout, "Too late.", "").to_string(), "[timeout] Too late.");
     }
 }

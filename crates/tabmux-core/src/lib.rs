@@ -17,5 +17,5 @@ pub use registry::{
     Admitted, Counts, Effect, Ended, House, Lane, Listed, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TabRef,
     check_name, foreign_tab,
 };
-pub use session::{CallId, Kind, Millis, Phase, Seat, Session, Tab};
+pub use session::{CallId, Kind, Loss, Millis, Phase, Seat, Session, Tab};
 pub use window::{Ground, Placement, Scoping, Spot, WindowId, WindowScope};

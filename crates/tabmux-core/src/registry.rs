@@ -183,13 +183,20 @@ impl Registry {
         now: Millis,
     ) {
         self.next_tab_number = self.next_tab_number.max(next_tab.0);
-        for session in sessions {
+        for mut session in sessions {
+            // It had lost its browser and keeps its name: only what was being made for it is undone.
+            if session.phase == crate::Phase::Opening && session.loss != crate::Loss::None {
+                session.phase = crate::Phase::Reserved;
+                self.dirty.insert(session.id);
+            }
             let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
             self.next_tab_number = self.next_tab_number.max(highest + 1);
             self.next_made = self.next_made.max(session.made + 1);
             let live = Live { last_used: now, ..Live::default() };
             let id = session.id;
             let phase = session.phase;
+            // What it was to begin with may be nowhere any more.
+            let unbegun = session.seat == crate::Seat::Clone && session.next_tab == 1 && session.loss == crate::Loss::None;
             let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
             self.sessions.insert(id, (session, live));
             if phase != crate::Phase::Closing {
@@ -197,6 +204,7 @@ impl Registry {
             }
             match phase {
                 crate::Phase::Opening => self.end_session(id, Ended::Undone),
+                crate::Phase::Reserved if unbegun => self.end_session(id, Ended::Undone),
                 crate::Phase::Closing => self.effects.push(Effect::Close { session: id, why: Ended::Undone }),
                 crate::Phase::Reserved | crate::Phase::Open if lost => self.orphan(id, now),
                 crate::Phase::Reserved | crate::Phase::Open => {}
@@ -255,6 +263,7 @@ impl Registry {
         for (session, live) in self.open_sessions() {
             counts.sessions += 1;
             counts.orphaned += usize::from(live.orphan.is_some());
+            counts.lost += usize::from(live.orphan.is_none() && session.is_lost());
             counts.clones += usize::from(session.seat == Seat::Clone);
             counts.running += usize::from(live.running.is_some()) + live.beside as usize;
             counts.waiting += live.waiting.len();
@@ -312,6 +321,8 @@ impl Registry {
 pub struct Counts {
     pub sessions: usize,
     pub orphaned: usize,
+    /// Their browser is gone, and nobody called them since; orphaned ones are not counted here.
+    pub lost: usize,
     pub clones: usize,
     pub clients: usize,
     pub running: usize,

@@ -70,6 +70,30 @@ impl Phase {
     }
 }
 
+/// Whether its browser went away, and it has no other yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    #[default]
+    None,
+    /// Its next call says so, whichever daemon answers it.
+    Untold,
+    Told,
+}
+
+impl Loss {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Untold => "untold",
+            Self::Told => "told",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::None, Self::Untold, Self::Told].into_iter().find(|loss| loss.name() == name)
+    }
+}
+
 /// Whether a session is a copy of a logged-in source; copies have a hard limit (C4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seat {
@@ -131,6 +155,7 @@ pub struct Session {
     pub windows: WindowScope,
     /// Who drove it, under which name, before another took it over; the last one first.
     pub former: Vec<(Identity, String)>,
+    pub loss: Loss,
 }
 
 /// What is forgotten with the daemon.
@@ -157,6 +182,11 @@ impl Session {
     /// What its owner calls it: the name, or the uuid where the owner is told apart by nothing else (C11).
     pub fn handle(&self) -> String {
         if self.owner == Identity::Nobody { self.uuid.to_string() } else { self.name.clone() }
+    }
+
+    /// Whether its browser went away with its pages, and no call opened another yet.
+    pub fn is_lost(&self) -> bool {
+        self.phase == Phase::Reserved && self.next_tab > 1
     }
 
     /// The first of its tabs, which becomes current when the selected one vanished (S4.14).

@@ -73,7 +73,7 @@ impl Backend for HubBackend {
         for (_, client) in clients.extract_if(|who, client| over(who, *client)) {
             self.hub.detach(client, Leave::Lost);
         }
-        let profile = Profile { label: "http".into(), ..Profile::default() };
+        let profile = Profile { label: "http".into(), asks_once: true, ..Profile::default() };
         // While the daemon stops there is no client; calls of this one are refused as not registered.
         let Some(client) = self.hub.attach(identity(&who), Link::None, profile) else { return ClientId(0) };
         clients.insert(who, client);

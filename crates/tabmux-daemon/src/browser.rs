@@ -44,7 +44,7 @@ pub(crate) struct Browsers {
 #[derive(Debug)]
 enum Source {
     Fake,
-    Chromium(Starter),
+    Chromium(Box<Starter>),
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Browsers {
     pub(crate) fn new(settings: &Settings, left: &[Session]) -> Self {
         let source = match &settings.browser {
             BrowserChoice::Fake => Source::Fake,
-            BrowserChoice::Named(path) => Source::Chromium(Starter::new(path.clone(), settings.chromium.clone())),
+            BrowserChoice::Named(path) => Source::Chromium(Box::new(Starter::new(path.clone(), settings.chromium.clone()))),
         };
         let known = left.iter().filter_map(|session| Some(Handle(session.context.as_deref()?.to_owned()))).collect();
         let mut awaited: Vec<String> = left.iter().filter(|session| session.context.is_some()).filter_map(endpoint_of).collect();
@@ -149,7 +149,7 @@ impl Browsers {
         pages: &[PageRecord],
     ) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
         if let Some(endpoint) = &spec.endpoint {
-            let browser = self.attached.get(endpoint).await.map_err(ended_meanwhile)?;
+            let browser = self.attached.get(endpoint).await?;
             let adopted = browser.adopt_context(context, spec, pages).await?;
             return Ok((browser, adopted));
         }
@@ -160,6 +160,11 @@ impl Browsers {
             Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
         };
         Ok(find_in(known, spec, context, pages).await?)
+    }
+
+    /// Whether those that are ours live on when the daemon dies.
+    pub(crate) fn outlive_daemons(&self) -> bool {
+        matches!(self.source, Source::Chromium(_))
     }
 
     /// What sessions say they run in.
@@ -338,8 +343,8 @@ fn endpoint_of(session: &Session) -> Option<String> {
     Lasting::read(session).spec.endpoint
 }
 
-/// A browser with pages of ours that does not listen any more has ended.
-fn ended_meanwhile(fault: Fault) -> Fault {
+/// A browser with pages of ours that cannot be found any more has ended.
+pub(crate) fn ended(fault: Fault) -> Fault {
     if fault.code == Code::BrowserNotFound { crashed(fault.message.trim_end_matches('.')) } else { fault }
 }
 

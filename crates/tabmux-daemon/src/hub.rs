@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Map, Value};
 use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis, Registry, Rules, SessionId};
 use tabmux_driver::failpoint;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
@@ -36,9 +36,12 @@ use crate::store::{Remembered, Safe, Store};
 
 pub(crate) use calls::{Ask, Doorway, timed_out};
 pub(crate) use desk::CallerDesk;
-pub(crate) use fork::{ForkOf, New};
+pub(crate) use fork::{ForkOf, New, told};
 pub(crate) use sessions::{isolation_name, isolation_of};
 pub(crate) use shares::digest;
+
+/// How many sessions of a former daemon are looked for at once.
+const TAKEN_UP_AT_ONCE: usize = 2;
 
 /// See the module's first lines.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Hub {
     changed: Notify,
     /// Calls that came too late for this daemon, by client; they wait here unanswered, for the next one.
     held: watch::Sender<HashMap<ClientId, usize>>,
+    /// Finding a former daemon's sessions again before anybody calls must not hold up those who do.
+    pub(crate) taking_up: Semaphore,
     /// The journal has grown long.
     untidy: Notify,
     pub(crate) counters: Counters,
@@ -93,6 +98,8 @@ pub(crate) struct Profile {
     pub(crate) session_name: Option<String>,
     /// What `start_browser` takes when a call does not say.
     pub(crate) defaults: Map<String, Value>,
+    /// It does not send a call again that was left to the next daemon, as those on the socket do.
+    pub(crate) asks_once: bool,
 }
 
 impl Hub {
@@ -126,6 +133,7 @@ impl Hub {
             farewell: Mutex::new(None),
             changed: Notify::new(),
             held: watch::Sender::default(),
+            taking_up: Semaphore::new(TAKEN_UP_AT_ONCE),
             untidy: Notify::new(),
             counters: Counters::default(),
             settings,

@@ -122,6 +122,14 @@ impl Journal {
         self.answer(queued, outcome)
     }
 
+    /// Nothing is written until what this gives is dropped.
+    #[cfg(test)]
+    pub(crate) fn stall(&self) -> std::sync::mpsc::Sender<()> {
+        let (held, until) = std::sync::mpsc::channel();
+        self.send(Order::Stall { until }).expect("the queue has room");
+        held
+    }
+
     /// How much replay would have to read again; the hub compacts when it is much.
     pub fn records_since_snapshot(&self) -> u64 {
         self.shared.since_snapshot.load(Ordering::Relaxed)

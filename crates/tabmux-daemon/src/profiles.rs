@@ -64,16 +64,21 @@ impl Profiles {
         Self { dir: state_dir.join("profiles") }
     }
 
+    /// Removes what a process left that died while it made or removed a profile, private copies of a person's files included.
+    pub(crate) fn sweep(&self) {
+        disk::sweep(&self.dir);
+    }
+
     /// All of them by name. One whose record cannot be read fails the list, because its logins would be forgotten otherwise.
     pub fn list(&self) -> Result<Vec<Profile>, Fault> {
-        disk::sweep(&self.dir);
+        self.sweep();
         self.names()?.iter().filter_map(|name| self.about(name).transpose()).collect()
     }
 
     /// The profile of this name or uuid.
     pub fn find(&self, text: &str) -> Result<Option<Profile>, Fault> {
-        if text.parse::<Uuid>().is_ok() {
-            return Ok(self.list()?.into_iter().find(|profile| profile.uuid == text));
+        if let Ok(uuid) = text.parse::<Uuid>() {
+            return Ok(self.list()?.into_iter().find(|profile| profile.uuid.parse() == Ok(uuid)));
         }
         if check_name(text).is_err() { Ok(None) } else { self.about(text) }
     }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tabmux_core::{Epoch, Identity, Kind, Persist, Phase, Scoping, Seat, Session, SessionId, Tab, TabId, TabNumber, WindowId, WindowScope};
+use tabmux_core::{
+    Epoch, Identity, Kind, Loss, Persist, Phase, Scoping, Seat, Session, SessionId, Tab, TabId, TabNumber, WindowId, WindowScope,
+};
 
 use crate::grant_record::GrantRecord;
 
@@ -80,6 +82,8 @@ pub(crate) struct SessionRecord {
     /// Former drivers: who, and what they called it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     former: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    loss: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +162,7 @@ impl From<&Session> for SessionRecord {
             windows: session.windows.windows.iter().map(|window| window.0).collect(),
             unscoped: session.windows.scoping == Scoping::Off,
             former: session.former.iter().map(|(who, name)| (who.to_string(), name.clone())).collect(),
+            loss: session.loss.name().to_owned(),
         }
     }
 }
@@ -198,6 +203,7 @@ impl SessionRecord {
                 full: BTreeSet::new(),
             },
             former: self.former.into_iter().filter_map(|(who, name)| Some((who.parse().ok()?, name))).collect(),
+            loss: Loss::from_name(&self.loss)?,
         })
     }
 }
@@ -279,6 +285,7 @@ mod tests {
                 full: BTreeSet::new(),
             },
             former: vec![(Identity::Secret("ab".into()), "old".into())],
+            loss: Loss::Untold,
         }
     }
 

@@ -6,10 +6,12 @@ mod away;
 mod changes;
 mod copying;
 mod downloads;
+mod filling;
 mod lasting;
 mod moving;
 mod pages;
 mod reach;
+mod rest;
 mod saving;
 mod windows;
 mod world;
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
 use crate::sources::Whence;
+use crate::store::Safe;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
@@ -35,6 +38,8 @@ use world::World;
 /// One admitted call on its way to a page. `admitted` is the permit: only the registry makes one.
 pub(crate) struct Job {
     pub(crate) admitted: Admitted,
+    /// What letting it in changed: a session that was handed over, a grant that is used up. On record before the call does anything.
+    pub(crate) written: Safe,
     /// Where nothing but a grant admitted it.
     pub(crate) grant: Option<Arc<Grant>>,
     pub(crate) errand: Errand,
@@ -177,6 +182,11 @@ impl SessionHandle {
         self.world.add_news(news.to_owned());
     }
 
+    /// Its browser is gone, and its former daemon told nobody.
+    pub(crate) fn was_left_untold(&self) {
+        self.world.was_left_untold();
+    }
+
     /// What happened in the session since its last reply, for the one that goes out now.
     pub(crate) fn take_news(&self) -> Vec<String> {
         self.world.take_news()
@@ -185,6 +195,19 @@ impl SessionHandle {
     /// The same, which stays for that reply.
     pub(crate) fn news(&self) -> Vec<String> {
         self.world.news()
+    }
+
+    /// What it has not got of what it is a copy of, for the reply that says that it was opened.
+    pub(crate) fn take_losses(&self) -> Vec<String> {
+        self.world.take_losses()
+    }
+
+    /// Comes when it is known whether a former daemon's session lives on.
+    pub(crate) async fn taken_up(&self) {
+        tokio::select! {
+            () = self.world.taken_up.cancelled() => {}
+            () = self.stop.cancelled() => {}
+        }
     }
 
     /// Where its current page is now.
@@ -199,9 +222,19 @@ impl SessionHandle {
         context?.memory_kb().await
     }
 
+    /// How what it lost with its browser can be had again, where it can.
+    pub(crate) async fn way_back(&self) -> Option<String> {
+        self.world.can_come_back().await.then(|| format!("Its browser was lost; {}", world::BRING_BACK))
+    }
+
     /// Its context as something that others can begin with.
     pub(crate) async fn source(&self) -> Result<Arc<dyn Source>, Fault> {
         self.world.source().await
+    }
+
+    /// What it begins with.
+    pub(crate) fn whence(&self) -> Option<&Whence> {
+        self.world.whence.as_ref()
     }
 
     /// How its context is made.
@@ -228,13 +261,23 @@ impl SessionHandle {
 
     /// Runs calls until the session ends.
     async fn serve(self) {
+        // Who is called goes first; the others wait for their turn.
+        let (mut first, turn) = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return,
+            job = self.mailbox.next() => (Some(job), None),
+            turn = self.world.hub.taking_up.acquire() => (None, turn.ok()),
+        };
+        self.world.take_up().await;
+        drop(turn);
         loop {
             let job = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
-                job = self.mailbox.next() => job,
+                job = self.mailbox.next(), if first.is_none() => job,
+                Some(job) = std::future::ready(first.take()) => job,
             };
-            if let Some(loss) = self.world.take_loss().filter(|_| !job.errand.tool.comes_after_a_loss()) {
+            if let Some(loss) = self.world.take_loss().await.filter(|_| !job.errand.tool.comes_after_a_loss()) {
                 self.world.hub.finish(job.admitted.call);
                 drop(job.reply.send(Err(loss)));
                 continue;

@@ -97,6 +97,8 @@ pub struct Chromium {
     pub grace: Option<Duration>,
     pub headless: bool,
     pub args: Vec<String>,
+    /// The user data directory of the browser that sessions share, which stays; else each has a fresh one.
+    pub profile: Option<PathBuf>,
     /// Width and height of new windows.
     pub window: (u32, u32),
     /// The sites pages may reach.

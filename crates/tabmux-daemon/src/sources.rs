@@ -3,7 +3,6 @@
 
 mod whence;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, SessionId};
 use tabmux_driver::{Beginning, Cookie, OriginStorage, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
@@ -30,7 +29,7 @@ const READING: Duration = Duration::from_secs(20);
 /// The readings that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    readings: Mutex<HashMap<Whence, Weak<Reading>>>,
+    readings: Mutex<Vec<(Whence, Weak<Reading>)>>,
 }
 
 /// One reading, shared by whoever comes before its cookies are there: who comes later must not get what is older than its call.
@@ -47,18 +46,45 @@ impl Sources {
 
     fn reading(&self, whence: &Whence) -> Arc<Reading> {
         let mut readings = self.readings();
-        readings.retain(|_, reading| reading.upgrade().is_some_and(|reading| reading.is_early()));
-        let known = readings.get(whence).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
+        readings.retain(|(_, reading)| reading.strong_count() > 0);
+        let mut known = readings.iter().filter(|(known, _)| known == whence).filter_map(|(_, reading)| reading.upgrade());
+        known.find(|reading| reading.is_early()).unwrap_or_else(|| {
             let reading = Arc::default();
-            readings.insert(whence.clone(), Arc::downgrade(&reading));
+            readings.push((whence.clone(), Arc::downgrade(&reading)));
             reading
         })
     }
 
-    fn readings(&self) -> MutexGuard<'_, HashMap<Whence, Weak<Reading>>> {
+    /// Comes when nothing more of this session is needed by those that are being filled from it, or after a while.
+    pub(crate) async fn have_read(&self, session: SessionId) {
+        let of_it: Vec<Weak<Reading>> = self
+            .readings()
+            .iter()
+            .filter(|(whence, _)| whence.session() == Some(session))
+            .map(|(_, reading)| Weak::clone(reading))
+            .collect();
+        let all = futures::future::join_all(of_it.iter().map(read_all));
+        if tokio::time::timeout(READING, all).await.is_err() {
+            tracing::warn!(%session, "a session ends before its copies have all of it");
+        }
+    }
+
+    fn readings(&self) -> MutexGuard<'_, Vec<(Whence, Weak<Reading>)>> {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads what nobody has read yet, for as long as anybody is to have it.
+async fn read_all(reading: &Weak<Reading>) {
+    let opened = || reading.upgrade().filter(|reading| reading.0.initialized());
+    let Some(both) = opened().map(|reading| async move { (reading.cookies().await, reading.origins().await) }) else { return };
+    let read = |origin: String| async move {
+        if let Some(reading) = opened() {
+            drop(futures::future::join(reading.kept(&origin), reading.framed(&origin)).await);
+        }
+    };
+    let (_cookies, origins) = both.await;
+    futures::stream::iter(origins.unwrap_or_default()).for_each_concurrent(AT_ONCE, read).await;
 }
 
 impl Reading {

@@ -30,6 +30,8 @@ pub(crate) struct Store {
     bytes: AtomicU64,
     /// A record is missing on disk; only a snapshot makes that good.
     behind: AtomicBool,
+    /// A session is gone, and still in the journal.
+    left_over: AtomicBool,
     /// One snapshot at a time is enough.
     snapshotting: AtomicBool,
     /// What is never written down.
@@ -114,10 +116,16 @@ impl Store {
             http: Mutex::new(lasting.http),
             bytes: AtomicU64::new(0),
             behind: AtomicBool::new(false),
+            left_over: AtomicBool::new(false),
             snapshotting: AtomicBool::new(false),
             secrets: OnceLock::new(),
         };
         (store, Remembered { sessions, currents, grants, next_tab: TabNumber(lasting.next_tab) })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn stall(&self) -> std::sync::mpsc::Sender<()> {
+        self.journal.stall()
     }
 
     /// An address can have a secret in it. What finds pages again are their handles, which have none.
@@ -137,6 +145,9 @@ impl Store {
     pub(crate) fn keep(&self, persists: Vec<Persist>) -> Safe {
         if persists.is_empty() {
             return Safe::NOTHING;
+        }
+        if persists.iter().any(|persist| matches!(persist, Persist::Gone(_))) {
+            self.left_over.store(true, Ordering::Relaxed);
         }
         let queued: Vec<_> = persists.into_iter().map(|persist| self.append(&Record::from(persist), Durability::Written)).collect();
         Safe::when(async move { join_all(queued).await.into_iter().collect() })
@@ -165,12 +176,18 @@ impl Store {
         self.behind.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a snapshot would remove something that is nobody's any more.
+    pub(crate) fn has_left_over(&self) -> bool {
+        self.left_over.load(Ordering::Relaxed)
+    }
+
     /// Says whether a snapshot is due; then it is this caller's to make, and to end.
     pub(crate) fn begin_snapshot(&self) -> bool {
         if !self.wants_snapshot() {
             return false;
         }
         self.behind.store(false, Ordering::Relaxed);
+        self.left_over.store(false, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
         !self.snapshotting.swap(true, Ordering::Relaxed)
     }

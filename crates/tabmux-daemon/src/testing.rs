@@ -74,6 +74,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             grace: None,
             headless: true,
             args: Vec::new(),
+            profile: None,
             window: (1280, 720),
             domains: Domains::default(),
         },

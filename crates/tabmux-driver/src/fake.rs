@@ -13,6 +13,7 @@
 //! |---|---|
 //! | any JSON | itself |
 //! | `location.href`, `document.title` | where the page is |
+//! | `document.querySelector("#name").value` | what is in that field |
 //! | `document.cookie`, `document.cookie = "k=v"` | the context's cookies (one jar per context, whatever the site) |
 //! | `sleep(MS)` | `"slept MS"`, after that time |
 //! | `hang()`, `new Promise(() => {})` | never comes |
@@ -43,7 +44,7 @@ mod storage;
 mod visit;
 mod world;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -121,7 +122,7 @@ impl FakeBrowser {
             pages: Mutex::new(Some(pages.iter().map(|page| FakePage::restored(page, me.clone(), Arc::clone(&cookies))).collect())),
             cookies,
             world: FakeWorld::new(spec),
-            origins: Arc::new(Origins::found(&spec.footprint)),
+            origins: Arc::new(Origins::found(&spec.footprint, spec.source.as_ref())),
             filling: Mutex::default(),
             popups: Mutex::new(Popups { sender, unheard: Some(unheard) }),
         });
@@ -158,7 +159,11 @@ impl Browser for FakeBrowser {
     /// handle, with its pages at the recorded URLs. Cookies, history and counters are gone; a context that still lives is found as it is.
     async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted> {
         let living = locked(&self.contexts).get(context).cloned();
-        let context = living.unwrap_or_else(|| self.remember(context.clone(), spec, Arc::default(), pages));
+        let context = living.unwrap_or_else(|| {
+            let context = self.remember(context.clone(), spec, Arc::default(), pages);
+            spec.source.iter().for_each(|beginning| context.fill_from(beginning));
+            context
+        });
         let pages = pages.iter().filter_map(|wanted| Some((wanted.handle.clone(), context.page(&wanted.handle)?))).collect();
         Ok(Adopted { context, pages })
     }
@@ -248,6 +253,10 @@ impl Context for FakeContext {
 
     fn footprint(&self) -> watch::Receiver<Footprint> {
         self.origins.footprint()
+    }
+
+    fn take_visits(&self) -> BTreeSet<String> {
+        self.origins.take_visits()
     }
 
     async fn open_seeded(&self, seed: &PageSeed) -> Result<Planted> {

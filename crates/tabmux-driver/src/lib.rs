@@ -23,6 +23,7 @@ mod traffic;
 mod wait;
 mod window;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +123,8 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// Makes an isolated context. Nothing of it is left when this fails.
     async fn open_context(&self, spec: &ContextSpec) -> Result<Arc<dyn Context>>;
 
-    /// Finds a context again that a former daemon made as `spec` says, with the pages it had. Pages that are gone are left out.
+    /// Finds a context again that a former daemon made as `spec` says, with the pages it had. Pages that are gone are left out. What
+    /// had not arrived in it (`spec.footprint`) is brought from `spec.source`.
     async fn adopt_context(&self, context: &Handle, spec: &ContextSpec, pages: &[PageRecord]) -> Result<Adopted>;
 
     /// Closes every context but these: what a former daemon was making when it died. Says how many of these it has; those that
@@ -195,6 +197,11 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Which origins it has been at. Whoever keeps this for the next daemon gives it back with the [`ContextSpec`].
     fn footprint(&self) -> watch::Receiver<Footprint> {
         watch::channel(Footprint::default()).1
+    }
+
+    /// The origins that pages or frames of it came to since this was asked last.
+    fn take_visits(&self) -> BTreeSet<String> {
+        BTreeSet::new()
     }
 
     /// Opens a page as another one was, within seconds. That its address cannot be reached now is no failure.

@@ -26,6 +26,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/closed.js"),
     // Acting has words of its own.
     "{\n",
+    include_str!("script/area.js"),
     include_str!("script/locate.js"),
     include_str!("script/watch.js"),
     include_str!("script/aim.js"),

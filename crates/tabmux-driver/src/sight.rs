@@ -89,4 +89,6 @@ pub struct Changes {
     pub stayed: bool,
     /// It still loads, or does not rest.
     pub unsettled: bool,
+    /// How many pages it asked for in tabs of their own, which may not be there yet.
+    pub opened: u64,
 }

@@ -43,11 +43,9 @@ impl Catalog {
     /// The answer to a tool nobody has: it names the tool and the one that was probably meant.
     pub(crate) fn unknown(&self, name: &str) -> ErrorData {
         let asked: String = name.chars().take(LONGEST_ECHO).collect();
-        let nearest = self.tools.iter().map(|(_, tool)| tool.name.as_ref()).min_by_key(|known| distance(&asked, known));
-        let message = match nearest {
-            Some(nearest) => format!("Unknown tool: {asked}. The nearest name is {nearest}; tools/list names all of them."),
-            None => format!("Unknown tool: {asked}. There are no tools."),
-        };
+        let nearest = tabmux_tools::nearest(&asked, self.tools.iter().map(|(_, tool)| tool.name.as_ref()));
+        let guess = nearest.map(|nearest| format!(" The nearest name is {nearest};")).unwrap_or_default();
+        let message = format!("Unknown tool: {asked}.{guess} tools/list names all of them.");
         ErrorData::invalid_params(message, Some(json!({ "tool": asked, "nearest": nearest })))
     }
 }
@@ -63,22 +61,6 @@ fn tool(listing: ToolListing) -> Tool {
     let tool = Tool::new(listing.name, listing.description, schema);
     // That a tool writes is what is assumed of one that says nothing, and every word of the list costs.
     if listing.read_only { tool.with_annotations(ToolAnnotations::new().read_only(true)) } else { tool }
-}
-
-/// How many letters must change to make one name of the other (Levenshtein).
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, left) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, right) in right.iter().enumerate() {
-            let replace = diagonal + usize::from(left != *right);
-            diagonal = row[column + 1];
-            row[column + 1] = replace.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]
@@ -111,12 +93,5 @@ mod tests {
         let error = catalog().unknown("navigat");
         assert!(error.message.contains("navigat.") && error.message.contains("nearest name is navigate"), "{}", error.message);
         assert!(catalog().unknown(&"x".repeat(5000)).message.len() < 300);
-    }
-
-    #[test]
-    fn distance_counts_changed_letters() {
-        for (left, right, expected) in [("", "", 0), ("abc", "", 3), ("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0)] {
-            assert_eq!(distance(left, right), expected, "{left} {right}");
-        }
     }
 }

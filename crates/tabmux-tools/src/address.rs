@@ -33,11 +33,13 @@ pub fn allowed_url(address: &str, domains: &Domains) -> Result<String, Fault> {
 
 /// Why a navigation failed. A browser says of a host it may not reach that there is none, also where a page was sent on to it.
 pub(crate) fn failed_at(error: DriverError, page: &dyn Page, domains: &Domains) -> Fault {
-    let reached = Url::parse(&page.url()).ok().filter(|url| !domains.permit(url));
-    match (&error, reached) {
-        (error, Some(url)) if error.is_unreached() => forbidden(&url, domains),
-        _ => failed(error),
-    }
+    let denied = error.is_unreached().then(|| denied_url(&page.url(), domains)).flatten();
+    denied.unwrap_or_else(|| failed(error))
+}
+
+/// Why the operator lets no page go there, if that is so.
+pub fn denied_url(address: &str, domains: &Domains) -> Option<Fault> {
+    Url::parse(address).ok().filter(|url| !domains.permit(url)).map(|url| forbidden(&url, domains))
 }
 
 fn forbidden(url: &Url, domains: &Domains) -> Fault {

@@ -112,10 +112,17 @@ pub(crate) fn missing(name: &str, right: &str) -> Fault {
     Fault::new(Code::BadArgument, format!("Argument {name} is missing."), format!("Give {name}: {right}."))
 }
 
-/// The known word nearest to one that is not known, if it is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let scored = known.into_iter().map(|name| (strsim::jaro_winkler(&word, &name.to_lowercase()), name));
+/// The known name nearest to one that is not known, if it is near enough to be meant. A word in common says more than letters do; that a
+/// name is about a browser says nothing.
+pub fn nearest<'a>(asked: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let asked = asked.to_lowercase();
+    let words = |name: &str| -> Vec<String> { name.split('_').filter(|word| *word != "browser").map(str::to_owned).collect() };
+    let own = words(&asked);
+    let scored = known.into_iter().map(|name| {
+        let lower = name.to_lowercase();
+        let in_common = words(&lower).iter().any(|word| own.contains(word));
+        (strsim::jaro_winkler(&asked, &lower) + f64::from(u8::from(in_common)), name)
+    });
     scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 

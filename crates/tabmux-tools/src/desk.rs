@@ -15,12 +15,14 @@ pub trait Desk: Send + Sync {
     /// Makes a session, navigates it when a URL is given, and rolls back when that fails.
     async fn open(&self, open: OpenSession) -> Result<SessionView, Fault>;
     async fn list(&self) -> SessionList;
-    fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
+    async fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
     /// `None` = the current session.
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault>;
     /// The sites the operator lets pages reach.
     fn domains(&self) -> &tabmux_driver::Domains;
     async fn close_all(&self, detach: bool) -> Result<Vec<SessionView>, Fault>;
+    /// Makes copies that are the caller's, of a session of its own.
+    async fn fork(&self, session: Option<&str>, count: u32, prefix: Option<&str>) -> Result<Forked, Fault>;
     /// Gives others a right to a session; the capability is said this once.
     async fn share(&self, session: Option<&str>, share: Share) -> Result<(String, GrantView), Fault>;
     /// What others may do that the caller can revoke: all of it, or with one session.
@@ -52,6 +54,13 @@ impl Called {
     pub fn refused(fault: Fault) -> Self {
         Self { outcome: Err(fault), session: None, news: Vec::new() }
     }
+}
+
+/// The copies there are, and why there are no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forked {
+    pub sessions: Vec<SessionView>,
+    pub missing: Option<Fault>,
 }
 
 /// A grant as who may revoke it sees it.
@@ -99,8 +108,11 @@ pub struct SessionView {
     /// What it began with: `profile:work`, `session:web`, `file` (S3.35).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// `active` or `orphaned`.
+    /// `active`, `orphaned`, or `lost` with its browser.
     pub state: String,
+    /// What became of one that was lost, and what can be done about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     pub created_at: String,
     pub age_s: u64,
     /// When its last call came or ended (S1.25).

@@ -24,14 +24,14 @@ mod tool;
 mod tools;
 mod visible;
 
-pub use address::allowed_url;
-pub use arguments::{Arguments, Common, MAX_TIMEOUT, common};
+pub use address::{allowed_url, denied_url};
+pub use arguments::{Arguments, Common, MAX_TIMEOUT, common, nearest};
 pub use costs::{cost, list_cost};
-pub use desk::{Called, Desk, GrantView, OpenSession, SessionList, SessionView};
+pub use desk::{Called, Desk, Forked, GrantView, OpenSession, SessionList, SessionView};
 pub use pages::{Move, PageRef, PageView, Pages};
 pub use references::{Found, fill};
 pub use reply::{Content, MAX_TEXT_BYTES, Reply};
-pub use table::{TABLE, find, listing, named, schema, shown};
+pub use table::{TABLE, find, is_for_later, listing, named, schema, shown};
 pub use tokens::tokens;
 pub use tool::{DeskTool, Effect, Group, Level, PageTool, Run, Tool, ToolResult};
 pub use visible::{line as visible_line, quoted as visible_quoted, text as visible_text};

@@ -6,9 +6,9 @@ use tabmux_core::{Code, Fault};
 use crate::arguments::nearest;
 use crate::tools::{
     click_element, close_all_sessions, close_page, close_session, console, cookies, downloads, drag, emulate, evaluate, execute_sequence,
-    get_visible_elements, handle_dialog, hover, list_pages, list_sessions, migrate, navigate, network, new_page, pdf, press_key, read_text,
-    restore, screenshot, scroll, select_option, select_page, set_current_session, set_value, share_session, snapshot, start_browser,
-    storage, tap_element, type_text, upload_file, wait_for,
+    fork, get_visible_elements, handle_dialog, hover, list_pages, list_sessions, migrate, navigate, network, new_page, pdf, press_key,
+    read_text, restore, screenshot, scroll, select_option, select_page, set_current_session, set_value, share_session, snapshot,
+    start_browser, storage, tap_element, type_text, upload_file, wait_for,
 };
 use crate::visible;
 use crate::{Level, Run, Tool};
@@ -21,6 +21,7 @@ pub static TABLE: &[Tool] = &[
     close_session::TOOL,
     close_all_sessions::TOOL,
     share_session::TOOL,
+    fork::TOOL,
     navigate::TOOL,
     new_page::TOOL,
     list_pages::TOOL,
@@ -55,6 +56,14 @@ pub static TABLE: &[Tool] = &[
     migrate::TOOL,
 ];
 
+/// Tools that are named already and come with a later version.
+const LATER: [&str; 2] = ["start_app_session", "start_session"];
+
+/// Whether to say of a tool that it is not there yet, in place of that nobody knows it.
+pub fn is_for_later(name: &str) -> bool {
+    LATER.contains(&name)
+}
+
 pub fn find(name: &str) -> Option<&'static Tool> {
     TABLE.iter().find(|tool| tool.name == name)
 }
@@ -66,6 +75,10 @@ pub fn shown(level: Level) -> impl Iterator<Item = &'static Tool> {
 
 /// Finds a tool, or says which one may have been meant.
 pub fn named(name: &str) -> Result<&'static Tool, Fault> {
+    if is_for_later(name) {
+        let message = format!("The tool {name} is not in this version yet.");
+        return Err(Fault::new(Code::Unsupported, message, "`tabmux tools` lists what there is."));
+    }
     find(name).ok_or_else(|| {
         let names = TABLE.iter().map(|tool| tool.name);
         let hint = match nearest(name, names.clone()) {

@@ -12,8 +12,8 @@ use tabmux_driver::{Browser, Context, ContextSpec, Domains, Emulation, Page};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Arguments, Called, Content, Desk, GrantView, Move, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView, Tool,
-    ToolResult, common, named,
+    Arguments, Called, Content, Desk, Forked, GrantView, Move, OpenSession, PageRef, PageView, Pages, Reply, Run, SessionList, SessionView,
+    Tool, ToolResult, common, named,
 };
 
 /// The text of a reply that has nothing else.
@@ -76,6 +76,7 @@ impl TestDesk {
             isolation: "context".into(),
             from: None,
             state: "active".into(),
+            hint: None,
             created_at: "2026-11-15T12:00:00Z".into(),
             age_s: 61,
             last_active_at: "2026-11-15T12:01:00Z".into(),
@@ -114,7 +115,7 @@ impl Desk for TestDesk {
         SessionList { sessions: state.sessions.clone(), current_session: state.current.clone(), note: None }
     }
 
-    fn set_current(&self, session: &str) -> Result<SessionView, Fault> {
+    async fn set_current(&self, session: &str) -> Result<SessionView, Fault> {
         let mut state = self.state.lock().unwrap();
         let found = state.sessions.iter().find(|known| known.session_id == session).cloned().ok_or_else(|| no_session(session))?;
         state.current = Some(session.to_owned());
@@ -142,6 +143,13 @@ impl Desk for TestDesk {
             state.detached = sessions.iter().map(|session| session.session_id.clone()).collect();
         }
         Ok(sessions)
+    }
+
+    /// Copies are tested where they are made, in the daemon; these are only names.
+    async fn fork(&self, session: Option<&str>, count: u32, prefix: Option<&str>) -> Result<Forked, Fault> {
+        let prefix = prefix.or(session).unwrap_or("browser-1");
+        let copy = |number: u32| Self::session(&format!("{prefix}-{number}"), 1);
+        Ok(Forked { sessions: (1..=count).map(copy).collect(), missing: None })
     }
 
     /// Grants are tested where they are decided, in the daemon; this one only shows what was asked for.

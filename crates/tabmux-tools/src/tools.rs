@@ -12,6 +12,7 @@ pub(crate) mod drag;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
 pub(crate) mod execute_sequence;
+pub(crate) mod fork;
 pub(crate) mod get_visible_elements;
 pub(crate) mod handle_dialog;
 pub(crate) mod hover;

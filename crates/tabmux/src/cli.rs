@@ -190,7 +190,7 @@ pub(crate) struct Mcp {
     #[command(flatten)]
     pub(crate) make: Make,
     /// Cookies and storage to begin with
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) storage_state: Option<std::path::PathBuf>,
     /// A running browser to use: its address, a port, or auto
     #[arg(long, value_name = "URL")]
@@ -292,7 +292,7 @@ pub(crate) enum Short {
     /// Move a session, with its pages and logins, into another browser or another kind of isolation
     Migrate {
         /// context or browser
-        #[arg(long, value_name = "UNIT")]
+        #[arg(long, value_name = "UNIT", value_parser = ["context", "browser"], hide_possible_values = true)]
         isolation: Option<String>,
         /// Into a browser with a window
         #[arg(long)]
@@ -326,7 +326,7 @@ pub(crate) struct Fork {
     #[arg(short, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
     pub(crate) target: Option<String>,
     /// How many copies
-    #[arg(short = 'n', value_name = "N", default_value_t = 1)]
+    #[arg(short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) count: u32,
     /// What their names begin with; without it the session's name
     #[arg(short, value_name = "PREFIX")]

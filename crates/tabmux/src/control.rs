@@ -153,7 +153,7 @@ impl Control {
                 continue;
             }
             return Ok(Said::Answer(match response.error {
-                Some(fault) => Err(Failure { exit: Exit::CallFailed, fault: fault.into() }),
+                Some(fault) => Err(Fault::from(fault).into()),
                 None => Ok(response.ok.unwrap_or(Value::Null)),
             }));
         }

@@ -33,6 +33,12 @@ impl Failure {
         Self { exit: Exit::Unavailable, fault: Fault::new(code, message, hint) }
     }
 
+    /// The daemon did not let this process in. Where only its token is at fault, the daemon is there all the same.
+    pub(crate) fn unwelcome(fault: Fault) -> Self {
+        let exit = if fault.code == Code::Unauthorized { Exit::CallFailed } else { Exit::Unavailable };
+        Self { exit, fault }
+    }
+
     /// Something of this machine failed that no argument could have avoided.
     pub(crate) fn io(what: &str, error: &std::io::Error) -> Self {
         let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::Internal };
@@ -43,7 +49,11 @@ impl Failure {
 /// A fault the daemon answered with.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        Self { exit: Exit::CallFailed, fault }
+        let exit = match fault.code {
+            Code::BrowserNotFound | Code::ExtensionDisconnected => Exit::Unavailable,
+            _ => Exit::CallFailed,
+        };
+        Self { exit, fault }
     }
 }
 

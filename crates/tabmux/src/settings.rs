@@ -7,9 +7,10 @@ mod layers;
 pub(crate) mod paths;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tabmux_daemon::Settings;
 use tabmux_daemon::settings::{
@@ -69,9 +70,7 @@ pub(crate) struct Config {
 impl Environment {
     pub(crate) fn of_process() -> Self {
         Self {
-            variables: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
+            variables: std::env::vars_os().filter_map(|(name, value)| readable(name.into_string().ok()?, value)).collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             temp_dir: std::env::temp_dir(),
             uid: rustix::process::geteuid().as_raw(),
@@ -88,6 +87,18 @@ impl Environment {
     }
 }
 
+/// What stands in for what is no text.
+const NO_TEXT: char = char::REPLACEMENT_CHARACTER;
+
+/// A setting of ours that is no text is kept as such, to be refused; of others' variables it is none of our business.
+fn readable(name: String, value: OsString) -> Option<(String, String)> {
+    let value = match value.into_string() {
+        Err(odd) if name.starts_with("TABMUX_") => odd.to_string_lossy().into_owned(),
+        value => value.ok()?,
+    };
+    Some((name, value))
+}
+
 impl Config {
     pub(crate) fn resolve(flags: &Flags, env: Environment) -> Outcome<Self> {
         let layers = Layers::gather(flags, &env)?;
@@ -100,6 +111,9 @@ impl Config {
     }
 
     fn of(layers: &Layers, flags: &Flags, env: Environment) -> Outcome<Self> {
+        if let Some((name, value)) = env.variables.iter().find(|(name, value)| name.starts_with("TABMUX_") && value.contains(NO_TEXT)) {
+            return Err(Failure::configuration(format!("{name} = {value:?} (a variable) is no UTF-8."), "Write it in UTF-8, or unset it."));
+        }
         let places = paths::resolve(flags, &env)?;
         let settings = Settings {
             paths: places.paths.clone(),
@@ -117,7 +131,7 @@ impl Config {
                 "fake" => Some(BrowserChoice::Fake),
                 path => Some(BrowserChoice::Named(Some(path.into()))),
             })?,
-            chromium: chromium(layers, &places)?,
+            chromium: chromium(layers, &places, &env.cwd)?,
             windows: windows(layers)?,
             attach: attach(layers, &env)?,
             secrets: secrets(layers, &env)?,
@@ -161,7 +175,7 @@ fn bounds(text: &str) -> Option<WindowBounds> {
 /// The size most sites are made for.
 const WINDOW: (u32, u32) = (1280, 720);
 
-fn chromium(layers: &Layers, places: &Places) -> Outcome<Chromium> {
+fn chromium(layers: &Layers, places: &Places, cwd: &Path) -> Outcome<Chromium> {
     let args = layers.read("browser_args", Vec::new(), "a list of arguments", |raw| Some(raw.items(&[' ', '\t', '\n'])))?;
     let domains = domains(layers, &args)?;
     Ok(Chromium {
@@ -172,6 +186,9 @@ fn chromium(layers: &Layers, places: &Places) -> Outcome<Chromium> {
         grace: clocks(layers)?.orphan_grace,
         headless: layers.read("headless", true, TRUTH, truth)?,
         args,
+        profile: layers.read("browser_profile", None, "the path of a directory", |raw| {
+            Some(raw.text().filter(|path| !path.is_empty()).map(|path| cwd.join(path)))
+        })?,
         window: WINDOW,
         domains,
     })

@@ -16,7 +16,7 @@ use tabmux_daemon::rundir::{self, LockState};
 use tabmux_wire::hello::{Hello, HelloLine, Welcome, WelcomeLine};
 use tabmux_wire::{MAX_FRAME_BYTES, VERSION};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::settings::{Config, Places};
 use knock::{Refusal, knock};
 use launch::{Launcher, Parent, Stillborn, reap};
@@ -222,7 +222,7 @@ impl Starter {
             Ok((answer, early)) => {
                 let answer: WelcomeLine = serde_json::from_slice(&answer).map_err(|_| not_a_daemon(&answer))?;
                 if let Some(fault) = answer.error {
-                    return Err(Failure { exit: Exit::Unavailable, fault: fault.into() });
+                    return Err(Failure::unwelcome(fault.into()));
                 }
                 let welcome = answer.welcome.ok_or_else(|| not_a_daemon(b""))?;
                 Ok(Greeting::Welcome(Box::new(Joined { stream, early, welcome })))

@@ -109,6 +109,6 @@ fn clients_of_one_token_share_a_session_and_its_tab() {
     let attached = lab.status()["clients"].clone();
     drop(first);
     let left = until("the first has left", SOON, || Some(lab.status()).filter(|status| status["clients"] != attached));
-    assert_eq!(left["sessions"], json!({"active": 1, "orphaned": 0, "clones": 0}), "one of them leaving ends nothing");
+    assert_eq!(left["sessions"], json!({"active": 1, "orphaned": 0, "lost": 0, "clones": 0}), "one of them leaving ends nothing");
     assert_eq!(here(&second)["value"], "https://second.test/");
 }

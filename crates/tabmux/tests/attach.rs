@@ -67,6 +67,7 @@ fn four_agents_beside_a_person(shown: Shown) {
         client.ok("new_page", &json!({"url": url}));
         assert_eq!((pages(&client), eval(&client, "location.href")), (2, json!(url)));
         client.ok("screenshot", &json!({}));
+        go_about(&client, &url);
         client
     });
     assert_eq!(gate.websockets(), 1, "one connection for all");
@@ -82,15 +83,46 @@ fn four_agents_beside_a_person(shown: Shown) {
     }
     await_only(&person, &theirs);
     assert_eq!(disturbances(&person, since), Vec::<String>::new());
+    assert_considerate(&gate.messages(), &theirs);
 }
 
-/// S4.6
+/// What agents do all day. Pages that open others by themselves do take the focus, which is theirs and not ours.
+fn go_about(client: &Mcp, url: &str) {
+    client.ok("evaluate", &json!({"script": "document.body.insertAdjacentHTML('beforeend', '<button>Press</button>')"}));
+    client.ok("click_element", &json!({"selector": "button"}));
+    client.ok("new_page", &json!({"url": url}));
+    for page in [2, 0, 1] {
+        client.ok("select_page", &json!({"pageIdx": page}));
+        client.ok("snapshot", &json!({}));
+        client.ok("read_text", &json!({}));
+    }
+    client.ok("navigate", &json!({"url": format!("{url}-further")}));
+    client.ok("navigate", &json!({"back": true}));
+    client.ok("screenshot", &json!({"fullPage": true}));
+    client.ok("close_page", &json!({"pageIdx": 2}));
+}
+
+/// The log of a whole run: nothing takes the focus, and nothing is asked of a page that is not ours.
+fn assert_considerate(sent: &[Value], theirs: &[(String, String)]) {
+    assert!(sent.len() > 200, "{} messages", sent.len());
+    for message in sent {
+        let (method, params) = (message["method"].as_str().unwrap(), &message["params"]);
+        assert!(!["Page.bringToFront", "Target.activateTarget"].contains(&method), "{message}");
+        assert!(theirs.iter().all(|(id, _)| params["targetId"] != json!(id)), "{message}");
+        assert!(method != "Target.setAutoAttach" || message["sessionId"].is_string(), "to everybody's pages: {message}");
+        if method == "Target.createTarget" {
+            assert!(params["background"] == json!(true) || params["hidden"] == json!(true), "{message}");
+        }
+    }
+}
+
+/// S4.6, S4.7
 #[test]
 fn four_agents_share_one_connection_and_the_person_notices_nothing() {
     four_agents_beside_a_person(Shown::Headless);
 }
 
-/// S4.6
+/// S4.6, S4.7
 #[test]
 fn four_agents_share_one_connection_and_the_person_at_the_windows_notices_nothing() {
     four_agents_beside_a_person(Shown::Windows);
@@ -178,12 +210,30 @@ fn after_a_broken_connection_the_sessions_go_on_with_their_pages() {
 /// The contract's rule for a crash, where the browser comes back only when its user starts it again.
 #[test]
 fn a_browser_that_its_user_quits_is_said_once_and_attached_to_again_when_it_is_back() {
+    quits_and_comes_back(|_, client, quit| {
+        quit();
+        client.fails("evaluate", &json!({"script": "1"}), "browser_crashed")
+    });
+}
+
+#[test]
+fn a_browser_that_its_user_quits_during_a_call_is_said_once_too() {
+    quits_and_comes_back(|lab, client, quit| {
+        let running = client.start_call("evaluate", &json!({"script": "new Promise(() => {})"}));
+        until("the call runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+        quit();
+        let reply = client.finish_call(&running, SOON);
+        assert_eq!(reply.code(), "browser_crashed");
+        reply.text()
+    });
+}
+
+fn quits_and_comes_back(hears_of_it: impl FnOnce(&Lab, &Mcp, &mut dyn FnMut()) -> String) {
     let lab = Lab::new();
     let mut person = Person::at_home(lab.path(), "chromium");
     let client = client(&lab, "auto");
     client.ok("start_browser", &json!({"sessionId": "web", "isolation": "context", "navigationUrl": person.site.page("one")}));
-    person.quit();
-    let text = client.fails("evaluate", &json!({"script": "1"}), "browser_crashed");
+    let text = hears_of_it(&lab, &client, &mut || drop(person.quit()));
     assert!(text.contains("gone"), "{text}");
     for _ in 0..2 {
         let text = client.fails("navigate", &json!({"sessionId": "web", "url": person.site.page("two")}), "browser_not_found");

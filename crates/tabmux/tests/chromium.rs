@@ -245,6 +245,10 @@ fn a_browser_that_is_not_there_says_what_to_do() {
     assert!(text.contains("/nowhere/chromium") && text.contains("TABMUX_BROWSER"), "{text}");
     assert_eq!(client.sessions(), Vec::<String>::new());
     assert_eq!(lab.run(&["doctor"]).code, 1);
+    for command in [&["new"][..], &["open", "about:blank"], &["call", "new_page"], &["agent-session", "open"]] {
+        let refused = lab.run(command);
+        assert!(refused.code == 69 && refused.stderr.contains("/nowhere/chromium"), "{command:?}: {refused:?}");
+    }
 }
 
 #[test]

@@ -35,9 +35,17 @@ fn asked(args: &[&str], answer: &Value) -> (Value, Ran) {
 #[test]
 fn wrong_usage_is_status_two_and_with_json_one_document() {
     let home = Home::new();
-    for args in
-        [&["no-such-command"][..], &["kill-session"], &["ls", "--bogus"], &["call"], &["mcp", "--tools", "all"], &["-L", "../x", "status"]]
-    {
+    for args in [
+        &["no-such-command"][..],
+        &["kill-session"],
+        &["ls", "--bogus"],
+        &["call"],
+        &["mcp", "--tools", "all"],
+        &["mcp", "--from", "work", "--storage-state", "state.json"],
+        &["fork", "-n", "0"],
+        &["fork", "-n", "101"],
+        &["-L", "../x", "status"],
+    ] {
         let plain = run(&home, args);
         assert_eq!((plain.code, plain.out.as_str()), (2, ""), "{args:?}: {}", plain.err);
         assert!(!plain.err.is_empty());

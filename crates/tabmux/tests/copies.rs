@@ -113,6 +113,27 @@ fn client(lab: &Lab, flags: &[&str]) -> Mcp {
     client
 }
 
+/// An agent logs in once and fans out, over MCP alone: the copies are its own, with pages, logins and what each page keeps for itself.
+#[test]
+fn an_agent_logs_in_once_and_forks_itself() {
+    let (lab, site) = (Lab::real(), shop());
+    let (agent, stranger) = (client(&lab, &["--tools", "full"]), client(&lab, &[]));
+    agent.ok("start_browser", &json!({"sessionId": "main", "navigationUrl": site.at("/login")}));
+    eval(&agent, Some("main"), "ready.then(() => { sessionStorage.step = 'two'; return 1; })");
+    let said = agent.ok("fork", &json!({"sessionId": "main", "count": 3}));
+    assert!(said.text().contains("main-1, main-2, main-3"), "{}", said.text());
+    for copy in ["main-1", "main-2", "main-3"] {
+        assert_eq!(eval(&agent, Some(copy), "[location.pathname, sessionStorage.step]"), json!(["/login", "two"]), "{copy}");
+        assert_eq!(opened_at(&agent, Some(copy), &site.at("/look")), inside(), "{copy}");
+        assert_eq!(eval(&agent, Some(copy), "sessionStorage.step"), json!("two"), "{copy}");
+        stranger.fails("evaluate", &json!({"sessionId": copy, "script": "1"}), "session_not_found");
+    }
+    opened_at(&agent, Some("main-1"), &site.at("/logout"));
+    assert_eq!(opened_at(&agent, Some("main-1"), &site.at("/look"))["local"], Value::Null);
+    assert_eq!(opened_at(&agent, Some("main-2"), &site.at("/look")), inside(), "each is its own");
+    assert_eq!(lab.status()["sessions"]["clones"], json!(3));
+}
+
 /// A fork is whole when it is said to be made: whoever then closes the session it was made of takes nothing from the copies.
 #[test]
 fn a_fork_misses_nothing_of_a_session_that_is_closed_at_once() {
@@ -187,6 +208,55 @@ fn a_copy_of_a_live_session_is_logged_in_when_its_source_is_gone_too() {
     agent.fails("start_browser", &json!({"from": "main"}), "session_not_found");
 }
 
+/// The same with logins at six origins, of which nobody has asked for five when the source is closed.
+#[test]
+fn a_copy_has_every_origin_of_a_source_that_is_closed_at_once() {
+    let (lab, site) = (Lab::real(), Site::start(|path| format!("<title>{path}</title>")));
+    let agent = client(&lab, &[]);
+    let hosts = ["a", "b", "c", "d", "e", "f"].map(|host| site.at("/").replace("127.0.0.1", &format!("{host}.localhost")));
+    agent.ok("start_browser", &json!({"sessionId": "main"}));
+    for host in &hosts {
+        agent.ok("navigate", &json!({"sessionId": "main", "url": host}));
+        assert_eq!(eval(&agent, Some("main"), "localStorage.user = location.host"), json!(host.trim_matches('/').replace("http://", "")));
+    }
+    agent.ok("start_browser", &json!({"sessionId": "copy", "from": "main"}));
+    agent.ok("close_session", &json!({"sessionId": "main"}));
+    for host in &hosts {
+        let said = agent.ok("navigate", &json!({"sessionId": "copy", "url": host})).text();
+        assert!(!said.contains("Not copied"), "{said}");
+        assert_eq!(eval(&agent, Some("copy"), "localStorage.user === location.host"), json!(true), "{host}");
+    }
+}
+
+/// A cookie that the browser refuses loses itself and no other, and that is said where the copy is opened, by every door, and once.
+#[test]
+fn a_cookie_that_is_lost_is_named_where_the_copy_is_opened() {
+    let (lab, site) = (Lab::real(), shop());
+    let cookie = |name: &str| json!({"name": name, "value": "1", "domain": "127.0.0.1", "path": "/", "expires": -1, "httpOnly": true});
+    let state = json!({"cookies": [cookie("one"), cookie("__Host-bad"), cookie("two")], "origins": []}).to_string();
+    let file = lab.path().join("bad.json");
+    std::fs::write(&file, &state).unwrap();
+    let said = "Not copied into this session: cookie __Host-bad of 127.0.0.1: the browser does not take it.";
+    let sent = "one=1; two=1";
+
+    let agent = client(&lab, &[]);
+    let reply = agent.ok("start_browser", &json!({"from": state, "navigationUrl": site.at("/home")}));
+    assert!(reply.text().ends_with(said) && reply.result()["warning"] == said, "{reply:?}");
+    let next = agent.ok("evaluate", &json!({"script": "sent.textContent"}));
+    assert!(next.result()["value"] == sent && !next.text().contains("Not copied"), "{next:?}");
+
+    let new = lab.run(&["new", "-s", "cli", "--from", file.to_str().unwrap(), &site.at("/home")]);
+    assert_eq!((new.code, new.stdout.trim(), new.stderr.trim()), (0, "cli", said), "{new:?}");
+    assert_eq!(lab.run(&["eval", "-t", "cli", "sent.textContent"]).json(), json!(sent));
+
+    assert_eq!(lab.run(&["profile", "new", "bad", "--from", file.to_str().unwrap()]).code, 0);
+    let open = lab.run(&["agent-session", "open", "--profile", "bad", "--url", &site.at("/home")]);
+    assert_eq!((open.code, open.stderr.trim()), (0, said), "{open:?}");
+    assert_eq!(lab.run(&["eval", "-t", open.stdout.trim(), "sent.textContent"]).json(), json!(sent));
+    let open = lab.run(&["agent-session", "open", "--profile", "bad", "--json"]);
+    assert_eq!((open.code, &open.json()["warning"]), (0, &json!(said)), "{open:?}");
+}
+
 /// Log in once, fan out: pages, their order and what each keeps for itself come along.
 #[test]
 fn forks_have_their_sources_pages_and_are_their_own() {
@@ -231,8 +301,8 @@ fn a_fork_does_not_wait_for_a_site_that_has_fallen_silent() {
     let said = format!("The page {} was not copied: its site did not answer in time.", site.at("/slow"));
     for name in ["main-1", "main-2"] {
         assert!(made.stderr.contains(&format!("{name}: {said}")), "{made:?}");
-        let pages = lab.run(&["call", "list_pages", "-t", name]).stdout;
-        assert!(pages.contains(&said) && pages.contains("about:blank"), "{pages}");
+        let pages = lab.run(&["call", "list_pages", "-t", name]);
+        assert!(pages.stderr.contains(&said) && pages.stdout.contains("about:blank"), "{pages:?}");
         assert_eq!(lab.run(&["open", "-t", name, &site.at("/again")]).code, 0);
     }
 }
@@ -254,6 +324,73 @@ fn a_browser_that_is_started_again_restores_no_tabs_of_agents() {
     assert_eq!(agent.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), 1);
     let lost = lab.run(&["call", "list_pages", "-t", "main-1"]);
     assert!(lost.code == 1 && lost.stderr.contains("[browser_crashed]"), "{lost:?}");
+}
+
+/// How a browser ends that agents have tabs in.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Killed,
+    Closed,
+}
+
+/// Also where the browser is started again on the same profile, whose person wants their windows back each time. That it has written
+/// down the agents' windows is what makes this a test.
+fn agents_tabs_are_not_restored_from_a_profile(end: End) {
+    let (home, display, site) = (tempfile::tempdir().unwrap(), Display::new(), shop());
+    let profile = home.path().join("work");
+    std::fs::create_dir_all(profile.join("Default")).unwrap();
+    std::fs::write(profile.join("Default/Preferences"), json!({"session": {"restore_on_startup": 1}}).to_string()).unwrap();
+    let variables = [("TABMUX_BROWSER", ""), ("TABMUX_HEADLESS", "false"), ("DISPLAY", &display.name)];
+    let mut lab = Lab::with(&variables);
+    lab.set("TABMUX_BROWSER_PROFILE", profile.to_str().unwrap());
+    let first = client(&lab, &["--isolation", "window"]);
+    first.ok("navigate", &json!({"url": site.at("/before")}));
+    first.ok("new_page", &json!({"url": site.at("/before/tab")}));
+    first.ok("start_browser", &json!({"sessionId": "tab", "isolation": "tab", "navigationUrl": site.at("/before/alone")}));
+    first.ok("start_browser", &json!({"sessionId": "context", "isolation": "context", "navigationUrl": site.at("/before/apart")}));
+    until("the browser has written down which pages are open", SOON * 3, || {
+        let written = |path: &str| !files_with(&site.at(path), &profile.join("Default/Sessions")).is_empty();
+        (written("/before/tab") && written("/before/alone")).then_some(())
+    });
+    assert_eq!(
+        files_with("/before/apart", &profile.join("Default/Sessions")),
+        Vec::<std::path::PathBuf>::new(),
+        "a context writes nothing"
+    );
+    match end {
+        End::Killed => {
+            let browser = lab.status()["browsers"][0]["pid"].as_u64().unwrap();
+            process::kill(u32::try_from(browser).unwrap());
+            until("its end is known", SOON, || (lab.status()["browsers"] == json!([])).then_some(()));
+        }
+        End::Closed => {
+            drop(first);
+            lab.stop();
+        }
+    }
+    site.asked();
+    let agent = client(&lab, &["--isolation", "window"]);
+    for path in ["/after", "/after/second"] {
+        agent.ok("new_page", &json!({"url": site.at(path)}));
+        eval(&agent, None, "ready.then(() => 1)");
+    }
+    let asked = site.asked();
+    assert!(asked.iter().all(|path| !path.contains("before")), "nothing else was opened: {asked:?}");
+    let urls: Vec<Value> =
+        agent.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().iter().map(|page| page["url"].clone()).collect();
+    assert_eq!(urls, [site.at("/after"), site.at("/after/second")]);
+}
+
+/// S3.16
+#[test]
+fn a_browser_that_was_killed_restores_no_tabs_of_agents_from_its_profile() {
+    agents_tabs_are_not_restored_from_a_profile(End::Killed);
+}
+
+/// S3.16
+#[test]
+fn a_browser_that_was_closed_restores_no_tabs_of_agents_from_its_profile() {
+    agents_tabs_are_not_restored_from_a_profile(End::Closed);
 }
 
 /// A visible browser that comes up for a copy, and has no page yet.
@@ -306,7 +443,7 @@ fn files_with(words: &str, below: &std::path::Path) -> Vec<std::path::PathBuf> {
 /// that was in it is on disk, neither before nor after; its profile and its sister go on.
 #[test]
 fn disposing_a_clone_closes_its_tabs_in_every_window_and_leaves_nothing() {
-    let (lab, site) = (Lab::real(), shop());
+    let (lab, site) = (Lab::with(&[("TABMUX_BROWSER", ""), ("TABMUX_SESSION_SAVE", "1s")]), shop());
     logged_in(&lab, &site);
     assert_eq!(lab.run(&["profile", "save", "work", "-t", "main"]).code, 0);
     let opened = || lab.run(&["agent-session", "open", "--profile", "work", "--url", &site.at("/home")]).stdout.trim().to_owned();
@@ -322,11 +459,15 @@ fn disposing_a_clone_closes_its_tabs_in_every_window_and_leaves_nothing() {
     let row = |id: &str| rows().into_iter().find(|row| row["session_id"] == id);
     until("the other window's page is a tab", SOON, || (row(&session)?["tabCount"] == json!(3)).then_some(()));
     let contexts = || lab.status()["browsers"].as_array().unwrap().iter().filter_map(|browser| browser["contexts"].as_u64()).sum::<u64>();
+    // A session that may come back is saved while it rests; so the search finds what there is.
+    until("it is saved", SOON, || (!files_with(mark, lab.path()).is_empty()).then_some(()));
     let before = contexts();
     let disposed = lab.run(&["agent-session", "dispose", "--session", &session]);
     assert_eq!(disposed.code, 0, "{disposed:?}");
     assert_eq!(row(&session), None);
     until("its context went, and all that was in it", SOON, || (contexts() == before - 1).then_some(()));
+    // Daemon and browser still run: what they have written is below this directory. What the browser's own processes keep of the context
+    // until it is gone is memory: one that was made for a session writes no cookie and no storage to a disk.
     assert_eq!(files_with(mark, lab.path()), Vec::<std::path::PathBuf>::new());
     assert_eq!(looks(&sister, "[document.cookie, localStorage.user, localStorage.mine ?? null]"), json!(["", "ann", null]));
     let third = opened();

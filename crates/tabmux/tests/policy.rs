@@ -111,6 +111,22 @@ fn a_redirect_ends_at_the_border_and_says_so() {
 }
 
 #[test]
+fn an_act_that_leads_over_the_border_says_who_forbids_it() {
+    let world = World::new(ONLY_A);
+    let away = world.url("b", "/b-reached");
+    world.client.ok("navigate", &json!({"url": world.url("a", "/start")}));
+    let text = world.client.fails("evaluate", &json!({"script": format!("location.href = '{away}'; 5")}), "policy_denied");
+    let expected = "The value is 5. But the page could not go where that leads: Pages may not reach b.localhost: it is not among";
+    assert!(text.contains(expected), "{text}");
+    world.client.ok("navigate", &json!({"url": world.url("a", "/start")}));
+    let link = format!("document.body.innerHTML = '<a href=\"{away}\">away</a>'; 0");
+    world.client.ok("evaluate", &json!({"script": link}));
+    let text = world.client.fails("click_element", &json!({"selector": "text=away"}), "policy_denied");
+    assert!(text.contains("Pages may not reach b.localhost"), "{text}");
+    assert!(world.site.asked().iter().all(|path| path != "/b-reached"));
+}
+
+#[test]
 fn popups_are_kept_in() {
     World::new(ONLY_A).holds("window.open('URL'); 0");
     World::new(NOT_B).holds("window.open('URL', '_blank', 'noopener'); 0");

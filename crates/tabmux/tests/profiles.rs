@@ -80,7 +80,7 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         (&["mcp", "--from", "./missing.json"], 78, "missing.json: No such file"),
         (&["new", "--from", "nowhere"], 1, "There is no session and no profile 'nowhere' to copy from. No sessions. Profiles: work."),
         (&["fork", "-t", "nowhere"], 1, "No session: nowhere."),
-        (&["fork", "-n", "0"], 1, ""),
+        (&["fork", "-n", "0"], 2, "0 is not in 1..=100"),
     ] {
         let failed = lab.run(arguments);
         assert_eq!((failed.code, failed.stdout.as_str()), (code, ""), "{arguments:?}: {failed:?}");

@@ -78,6 +78,16 @@ fn no_session_and_an_unknown_session_say_which() {
     assert_eq!(lab.status()["sessions"]["active"], 0, "a refused call makes no session");
 }
 
+#[test]
+fn tools_of_a_later_version_answer_that_they_are_not_there_yet() {
+    let lab = Lab::new();
+    let client = lab.ready_client();
+    for tool in ["start_app_session", "start_session"] {
+        let text = client.fails(tool, &json!({"sessionId": "phone", "platform": "ios"}), "unsupported");
+        assert!(text.contains("is not in this version yet"), "{text}");
+    }
+}
+
 /// S0.18
 #[test]
 fn a_taken_name_is_refused_and_the_old_session_goes_on() {

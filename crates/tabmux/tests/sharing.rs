@@ -212,6 +212,24 @@ fn a_grant_for_one_site_ends_at_its_border() {
     assert_eq!(pages.structured()["pages"].as_array().map(Vec::len), Some(1), "{pages:?}");
 }
 
+/// What `--tool` and `--once` promise, they keep.
+#[test]
+fn on_the_command_line_a_capability_is_for_one_tool_or_one_call() {
+    let lab = Lab::new();
+    assert_eq!(lab.run(&["new", "-s", "web", "https://a.test/"]).code, 0);
+    let share = |flags: &[&str]| lab.run(&[&["share", "-t", "web", "--mode", "act"], flags].concat()).stdout.trim().to_owned();
+    let holder = |capability: &str, arguments: &[&str]| lab.run_command(lab.command(arguments).env("TABMUX_TOKEN", capability));
+    let one_tool = share(&["--tool", "evaluate", "--tool", "snapshot"]);
+    assert_eq!(holder(&one_tool, &["eval", "1"]).stdout.trim(), "1");
+    assert_eq!(holder(&one_tool, &["snapshot"]).code, 0);
+    let refused = holder(&one_tool, &["open", "https://a.test/"]);
+    assert!(refused.code == 1 && refused.stderr.contains("policy_denied"), "{refused:?}");
+    let once = share(&["--once"]);
+    assert_eq!(holder(&once, &["eval", "2"]).stdout.trim(), "2");
+    let again = holder(&once, &["eval", "2"]);
+    assert!(again.code == 1 && again.stdout.is_empty(), "{again:?}");
+}
+
 /// On the command line, and that its capability is told once: not in the log, the journal, the audit or any later answer.
 #[test]
 fn people_share_on_the_command_line_and_the_capability_is_told_once() {
@@ -252,7 +270,7 @@ fn people_share_on_the_command_line_and_the_capability_is_told_once() {
     answers.push(lab.run(&["share", "--revoke", &grant]));
     answers.push(holder(&["eval", "1"]));
     answers.push(lab.run(&["eval", "-t", &capability, "1"]));
-    assert_eq!(answers.iter().rev().take(3).map(|said| said.code).collect::<Vec<_>>(), [1, 69, 0], "{answers:?}");
+    assert_eq!(answers.iter().rev().take(3).map(|said| said.code).collect::<Vec<_>>(), [1, 1, 0], "{answers:?}");
     assert!(answers.iter().all(|said| !format!("{said:?}").contains(&capability)), "{answers:?}");
     for file in ["journal.jsonl", "audit.jsonl", "daemon.log"] {
         let text = std::fs::read_to_string(lab.state_dir().join(file)).unwrap();

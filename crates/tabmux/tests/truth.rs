@@ -48,6 +48,126 @@ fn a_script_that_sends_the_page_where_nothing_is_fails() {
     client.fails("handle_dialog", &json!({}), "navigation_failed");
 }
 
+/// Where a document sends the page as soon as it is there belongs to where it was sent; and an error page is told as one, however the
+/// page came there.
+#[test]
+fn a_page_that_is_sent_on_to_where_nothing_is_is_told_as_not_reached() {
+    const DEAD: &str = "<script>const dead = location.origin.replace('127.0.0.1', '127.0.0.2') + '/nobody'</script>";
+    let site = Site::answering(|path| match path {
+        "/at-once" => html(&format!("{DEAD}<script>location = dead</script>")),
+        "/loaded" => html(&format!("{DEAD}<script>onload = () => {{ location = dead }}</script>")),
+        "/refreshed" => html(&format!("{DEAD}<script>document.write(`<meta http-equiv=refresh content='0;url=${{dead}}'>`)</script>")),
+        "/on" => html("<title>First</title><script>location = '/there'</script>"),
+        "/there" => html("<title>There</title>"),
+        _ => html(&format!("{DEAD}<title>Here</title><button id=later onclick='setTimeout(() => location = dead, 300)'>Later</button>")),
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    for path in ["/at-once", "/loaded"] {
+        let text = client.fails("navigate", &json!({"url": site.at(path)}), "navigation_failed");
+        assert!(text.contains("/nobody"), "{path}: {text}");
+    }
+    // A refresh begins some time after the load: the answer knows of it, or the next one does.
+    client.call("navigate", &json!({"url": site.at("/refreshed")}));
+    let is_told = || client.ok("list_pages", &json!({})).text().contains("could not be reached").then_some(());
+    until("it is told as not reached", SOON, is_told);
+    let text = client.ok("navigate", &json!({"url": site.at("/on")})).text();
+    assert!(text.contains(&site.at("/there")) && text.contains("There"), "{text}");
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("click_element", &json!({"selector": "#later"}));
+    client.ok("wait_for", &json!({"url": "**/nobody"}));
+    for tool in ["snapshot", "read_text", "list_pages"] {
+        let text = client.ok(tool, &json!({})).text();
+        assert!(text.contains("could not be reached: net::ERR_CONNECTION_REFUSED"), "{tool}: {text}");
+    }
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    assert!(!client.ok("list_pages", &json!({})).text().contains("could not be reached"));
+}
+
+/// A move within the document is told after the answer to it.
+#[test]
+fn a_fragment_is_where_the_page_is() {
+    let (lab, site) = (Lab::real(), Site::start(|_| "<title>One</title><h1>One</h1>".into()));
+    let client = lab.ready_client();
+    for place in ["/", "/#a", "/#b", "/#b", "/#c"] {
+        let text = client.ok("navigate", &json!({"url": site.at(place)})).text();
+        assert!(text.contains(&format!("{} —", site.at(place))), "{place}: {text}");
+    }
+}
+
+/// Whatever way it opens, and though it comes up in a process of its own.
+#[test]
+fn a_page_that_an_act_opens_is_named_in_its_reply() {
+    let page = "<a id=blank target=_blank href=/new>Blank</a><a id=kept target=_blank rel=opener href=/new>Kept</a>
+        <button id=script onclick=\"window.open('/new')\">Script</button>";
+    let (lab, site) = (Lab::real(), Site::start(move |_| page.into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    for (at, selector) in ["#blank", "#kept", "#script", "#blank"].into_iter().enumerate() {
+        let text = client.ok("click_element", &json!({ "selector": selector })).text();
+        assert!(text.contains(&format!("A page opened tab t{}", at + 2)), "{selector}: {text}");
+        assert_eq!(client.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), at + 2);
+    }
+}
+
+/// Tab leads out of the last field, to where a browser has its own; keys are the page's all the same.
+#[test]
+fn a_key_that_is_pressed_after_tab_left_the_last_field_is_the_pages() {
+    let page =
+        "<!doctype html><button>One</button><script>const keys = []; addEventListener('keydown', (event) => keys.push(event.key))</script>";
+    let (lab, site) = (Lab::real(), Site::start(move |_| page.into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    for key in ["Tab", "Tab", "Escape", "x"] {
+        client.ok("press_key", &json!({ "key": key }));
+    }
+    assert_eq!(client.ok("evaluate", &json!({"script": "keys"})).result()["value"], json!(["Tab", "Tab", "Escape", "x"]));
+}
+
+/// Also of a tab that is closed: a ref means one element of the session, or none.
+#[test]
+fn a_ref_of_one_tab_means_nothing_in_another() {
+    let site = Site::answering(|path| html(&format!("<button onclick='window.hit = 1'>{path}</button>")));
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/cancel")}));
+    assert!(client.ok("snapshot", &json!({})).text().contains("e1 button"));
+    for _ in 0..2 {
+        client.ok("new_page", &json!({"url": site.at("/delete")}));
+        let seen = client.ok("snapshot", &json!({})).text();
+        assert!(!seen.contains("e1 button"), "{seen}");
+        client.fails("click_element", &json!({"selector": "e1"}), "stale_ref");
+        assert_eq!(client.ok("evaluate", &json!({"script": "window.hit ?? null"})).result()["value"], Value::Null);
+        client.ok("close_page", &json!({"pageIdx": 1}));
+    }
+    client.ok("click_element", &json!({"selector": "e1"}));
+}
+
+/// What the page takes back a moment later, or never got, is not told as set.
+#[test]
+fn a_choice_or_a_text_that_the_page_does_not_keep_is_not_told_as_kept() {
+    let page = "<!doctype html><select id=choice onchange=\"setTimeout(() => { this.value = 'a' })\"><option>a<option>b</select>
+        <div id=anew></div><div id=rich contenteditable>a<br>b</div><script>
+        const draw = (text) => { anew.innerHTML = `<input id=field value='${text}'>`; field.oninput = () => draw(field.value); }; draw('')</script>";
+    let (lab, site) = (Lab::real(), Site::start(move |_| page.into()));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    let value = |script: &str| client.ok("evaluate", &json!({ "script": script })).result()["value"].clone();
+    for (tool, arguments) in
+        [("select_option", json!({"selector": "#choice", "options": ["b"]})), ("set_value", json!({"selector": "#choice", "value": "b"}))]
+    {
+        let text = client.fails(tool, &arguments, "element_not_actionable");
+        assert!(text.contains("did not keep the choice"), "{text}");
+    }
+    let text = client.fails("type_text", &json!({"selector": "#field", "text": "hello"}), "element_not_actionable");
+    assert!(text.contains("went away while it was typed into: it got 1 of 5 keys"), "{text}");
+    assert_eq!(value("field.value"), json!("h"));
+    for text in ["a b", "a\nb", "a"] {
+        client.ok("set_value", &json!({"selector": "#rich", "value": text}));
+        assert_eq!(value("rich.innerText"), json!(text));
+    }
+}
+
 /// What gives nothing to show leaves the page where it is, and that is said; so is what the page itself does not allow.
 #[test]
 fn an_act_that_leads_to_nothing_to_show_says_that_the_page_stayed() {
@@ -105,7 +225,7 @@ fn an_act_that_leads_to_a_site_that_is_not_allowed_fails() {
     let lab = Lab::with(&[("TABMUX_BROWSER", ""), ("TABMUX_ALLOW_DOMAINS", "127.0.0.1")]);
     let client = lab.ready_client();
     client.ok("navigate", &json!({"url": site.at("/")}));
-    client.fails("click_element", &json!({"selector": "#away"}), "navigation_failed");
+    client.fails("click_element", &json!({"selector": "#away"}), "policy_denied");
 }
 
 #[test]

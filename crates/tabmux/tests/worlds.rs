@@ -200,3 +200,26 @@ fn what_one_session_copies_no_other_pastes() {
         assert_eq!(eval(&clients[0], read), json!(text));
     }
 }
+
+/// Sessions isolated by tab are logged in as their profile is, from one daemon to the next; whoever holds it is named.
+#[test]
+fn a_named_profile_lasts_and_its_holder_is_named() {
+    let (home, site) = (tempfile::tempdir().unwrap(), site());
+    let profile = home.path().join("work").into_os_string().into_string().unwrap();
+    let lab = || Lab::with(&[("TABMUX_BROWSER", ""), ("TABMUX_BROWSER_PROFILE", &profile)]);
+    let open = |client: &Mcp| client.ok("start_browser", &json!({"isolation": "tab", "navigationUrl": site}));
+    let first = lab();
+    let client = first.ready_client();
+    open(&client);
+    eval(&client, "document.cookie = 'login=ann; max-age=1000'; localStorage.user = 'ann'; 0");
+    let second = lab();
+    let refused = second.ready_client().call("start_browser", &json!({"isolation": "tab"}));
+    assert!(refused.failed() && refused.text().contains(&profile) && refused.text().contains("(pid "), "{refused:?}");
+    assert_eq!(first.run(&["stop"]).code, 0);
+    let client = second.ready_client();
+    open(&client);
+    assert_eq!(eval(&client, "[document.cookie, localStorage.user]"), json!(["login=ann", "ann"]));
+    client.ok("start_browser", &json!({"sessionId": "own", "navigationUrl": site}));
+    let own = client.ok("evaluate", &json!({"sessionId": "own", "script": "document.cookie"}));
+    assert_eq!(own.result()["value"], "", "a context of its own has none of it");
+}

@@ -45,7 +45,8 @@ impl CdpContext {
         for info in targets.extract_if(.., |info| self.is_cradle(info) && records.iter().all(|record| record.handle.0 != info.target_id)) {
             self.close_target(&info.target_id).await;
         }
-        if !records.is_empty() {
+        // Where pages are shared, those of a session without any are not known from others'.
+        if !records.is_empty() || matches!(self.unit, Unit::Context) {
             targets.retain(|info| records.iter().all(|record| record.handle.0 != info.target_id));
             targets.into_iter().for_each(|info| self.left_over(info));
         }

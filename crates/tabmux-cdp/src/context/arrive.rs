@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tabmux_driver::{DriverError, Handle, Popup, Result};
+use tabmux_driver::{DriverError, HOUSEKEEPING, Handle, Popup, Result};
 
-use super::{CdpContext, closed};
+use super::{CdpContext, closed, is_hidden};
 use crate::page::CdpPage;
-use crate::protocol::target::TargetInfo;
+use crate::protocol::target::{GetTargetInfo, TargetInfo};
 
 impl CdpContext {
     /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
@@ -34,12 +34,26 @@ impl CdpContext {
         if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
             return Ok(());
         }
+        if self.is_left_hidden(info).await {
+            self.inner().forget(&info.target_id);
+            self.close_target(&info.target_id).await;
+            return Ok(());
+        }
         let joined = self.join(info).await;
         if joined.is_err() {
             self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
             self.close_target(&info.target_id).await;
         }
         joined
+    }
+
+    /// Whether it is a hidden tab that a former daemon had asked for. Where it is may not have been known yet when it was made.
+    async fn is_left_hidden(&self, info: &TargetInfo) -> bool {
+        if info.opener_id.is_some() || !info.url.is_empty() {
+            return is_hidden(info);
+        }
+        let ask = GetTargetInfo { target_id: Some(info.target_id.clone()) };
+        self.connection.call_in(None, &ask, HOUSEKEEPING).await.is_ok_and(|now| is_hidden(&now.target_info))
     }
 
     async fn join(&self, info: &TargetInfo) -> Result<()> {

@@ -1,5 +1,8 @@
 //! The cookies of a context, in the driver's words.
 
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use tabmux_driver::{Cookie, HOUSEKEEPING, Result, SameSite};
 
 use super::CdpContext;
@@ -18,28 +21,38 @@ impl CdpContext {
     }
 
     /// All at once, which is much faster; Chromium refuses the whole batch for one bad cookie, so then each by itself. Gives
-    /// those that were refused.
+    /// those that are not there then.
     pub(super) async fn put_cookies<'a>(&self, cookies: &'a [Cookie]) -> Result<Vec<&'a Cookie>> {
         if cookies.is_empty() {
             return Ok(Vec::new());
         }
         match self.put(cookies).await {
-            Ok(()) => return Ok(Vec::new()),
-            Err(CdpError::Refused { .. }) => {}
+            Ok(()) => {}
+            Err(CdpError::Refused { .. }) => self.put_each(cookies).await?,
             Err(other) => return Err(other.into()),
         }
-        let mut refused = Vec::new();
+        // Chromium says yes to some that it drops: what counts is what is there. One that is over is not missed.
+        let mut there: HashMap<String, Vec<Cookie>> = HashMap::new();
+        for cookie in self.all_cookies().await? {
+            there.entry(cookie.name.clone()).or_default().push(cookie);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let is_over = |cookie: &Cookie| cookie.expires.is_some_and(|expires| (0.0..=now).contains(&expires));
+        let is_there = |cookie: &Cookie| there.get(&cookie.name).is_some_and(|known| known.iter().any(|known| is_same(cookie, known)));
+        Ok(cookies.iter().filter(|cookie| !is_over(cookie) && !is_there(cookie)).collect())
+    }
+
+    async fn put_each(&self, cookies: &[Cookie]) -> Result<()> {
         for some in cookies.chunks(AT_ONCE) {
-            let putting = some.iter().map(|cookie| async move { (cookie, self.put(std::slice::from_ref(cookie)).await) });
-            for (cookie, put) in futures::future::join_all(putting).await {
+            let putting = some.iter().map(|cookie| self.put(std::slice::from_ref(cookie)));
+            for put in futures::future::join_all(putting).await {
                 match put {
-                    Ok(()) => {}
-                    Err(CdpError::Refused { .. }) => refused.push(cookie),
+                    Ok(()) | Err(CdpError::Refused { .. }) => {}
                     Err(other) => return Err(other.into()),
                 }
             }
         }
-        Ok(refused)
+        Ok(())
     }
 
     async fn put(&self, cookies: &[Cookie]) -> crate::Result<()> {
@@ -51,6 +64,15 @@ impl CdpContext {
         self.connection.call_in(None, &ClearCookies { browser_context_id: self.browser_context() }, HOUSEKEEPING).await?;
         Ok(())
     }
+}
+
+/// Whether the one that is there is the one that was put. What browsers write in another way is not compared.
+fn is_same(put: &Cookie, there: &Cookie) -> bool {
+    let bare = |domain: &str| domain.trim_start_matches('.').to_ascii_lowercase();
+    let is_plain = |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte));
+    (!put.domain.is_ascii() || bare(&put.domain) == bare(&there.domain))
+        && (!is_plain(&put.path) || put.path == there.path)
+        && put.partition_key.is_some() == there.partition_key.is_some()
 }
 
 fn told(cookie: network::Cookie) -> Cookie {

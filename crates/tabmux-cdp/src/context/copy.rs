@@ -145,8 +145,7 @@ impl From<Kept> for OriginStorage {
 impl CdpContext {
     /// Gives it the cookies now, and the rest in its own time.
     pub(crate) async fn begin_with(self: &Arc<Self>, beginning: &Beginning) -> Result<()> {
-        let leisure = &self.windows.leisure;
-        let opening = leisure.opening();
+        let opening = self.windows.leisure.opening();
         let source = Arc::clone(beginning.source());
         let cookies = source.cookies().await?;
         failpoint("copy-read");
@@ -155,11 +154,22 @@ impl CdpContext {
         let named = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
         self.world.origins.cookies_arrived(cookies.len() - refused.len(), named);
         self.world.origins.expect(&source.origins().await?);
+        self.fill_from(source, opening);
+        Ok(())
+    }
+
+    /// Brings what a former daemon did not bring any more.
+    pub(crate) fn go_on_with(self: &Arc<Self>, beginning: &Beginning) {
+        // Its pages are where they were.
+        self.world.origins.page_is_there();
+        self.fill_from(Arc::clone(beginning.source()), self.windows.leisure.opening());
+    }
+
+    fn fill_from(self: &Arc<Self>, source: Arc<dyn Source>, opening: Opening) {
         if self.world.origins.is_waiting() {
-            let filling = tokio::spawn(fill(Arc::downgrade(self), source, leisure.clone(), opening));
+            let filling = tokio::spawn(fill(Arc::downgrade(self), source, self.windows.leisure.clone(), opening));
             self.inner().filling = Some(AbortOnDropHandle::new(filling));
         }
-        Ok(())
     }
 
     pub(super) async fn open_page_like(&self, seed: &PageSeed) -> Result<Planted> {

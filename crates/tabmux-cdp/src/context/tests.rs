@@ -85,7 +85,10 @@ impl Played {
                 }
                 "Target.attachToTarget" => json!({"sessionId": format!("of {}", target.as_str().unwrap())}),
                 "Target.getTargets" => json!({"targetInfos": inner.targets}),
-                "Target.getTargetInfo" => json!({"targetInfo": info(target.as_str().unwrap_or_default(), None)}),
+                "Target.getTargetInfo" => {
+                    let known = inner.targets.iter().find(|known| known["targetId"] == *target).cloned();
+                    json!({"targetInfo": known.unwrap_or_else(|| info(target.as_str().unwrap_or_default(), None))})
+                }
                 "Target.createBrowserContext" => json!({"browserContextId": "C1"}),
                 "Target.getBrowserContexts" => json!({"browserContextIds": []}),
                 "Browser.getWindowForTarget" => {
@@ -193,6 +196,25 @@ async fn a_page_that_cannot_be_attached_to_is_closed_again() {
         played.refuses("Target.attachToTarget");
         assert!(context.open_page().await.is_err());
         played.is_asked("Target.closeTarget", "T1", 1).await;
+    }
+}
+
+/// A former daemon asked for it and died: it comes up now, and where it is may be known only a little later.
+#[tokio::test(start_paused = true)]
+async fn a_hidden_tab_of_a_former_daemon_is_closed_and_nobodys() {
+    for url in ["http://a.test/#tabmux-hidden", ""] {
+        let (browser, played) = Played::start().await;
+        let context = context(&browser, Isolation::Context).await;
+        let mut popups = context.popups();
+        let at = |url: &str| {
+            let mut hidden = info("H1", None);
+            (hidden["url"], hidden["browserContextId"]) = (json!(url), json!("C1"));
+            hidden
+        };
+        played.0.inner.lock().unwrap().targets = vec![at("about:blank#tabmux-hidden")];
+        played.say(&json!({"method": "Target.targetCreated", "params": {"targetInfo": at(url)}})).await;
+        played.is_asked("Target.closeTarget", "H1", 1).await;
+        assert_eq!((played.asked("Target.attachToTarget", "H1"), popups.try_recv().is_err()), (0, true), "{url:?}");
     }
 }
 

@@ -105,8 +105,15 @@ impl CdpPage {
     async fn press(&self, selector: Option<&Selector>, chord: &Chord, patience: Duration) -> Result<Acted> {
         let events = keyboard::chord(chord);
         let (token, times) = (report::token(), keyboard::downs(&events));
-        let wanted = json!({ "token": token, "times": times });
-        let aimed = self.aim(Order { verb: "focus", selector, wanted, patience }).await?;
+        let order = |anyway: bool| {
+            let wanted = json!({ "token": token, "times": times, "anyway": anyway });
+            Order { verb: "focus", selector, wanted, patience }
+        };
+        let aimed = match self.aim(order(false)).await {
+            // Tab has left the last field, and what is pressed then is the page's.
+            Err(DriverError::NothingFocused) if selector.is_none() => self.aim(order(true)).await?,
+            aimed => aimed?,
+        };
         self.press_keys(&events).await?;
         self.landed(&aimed.frame, token, Duration::ZERO).await?;
         Ok(aimed.answer.acted(None))

@@ -7,10 +7,10 @@ use super::CdpPage;
 use super::state::{Life, Progress};
 
 /// How long the browser may take to begin with what the page asked it for; some things it never begins with.
-const BEGIN: Duration = Duration::from_millis(500);
+pub(super) const BEGIN: Duration = Duration::from_millis(500);
 
 /// How long the document may take. A slow one is no failure.
-const ARRIVE: Duration = Duration::from_secs(2);
+pub(super) const ARRIVE: Duration = Duration::from_secs(2);
 
 /// What is in a script that may send the page elsewhere a moment later: forms are sent in a turn of their own.
 const LATER: [&str; 3] = ["submit", "click", "dispatchEvent"];

@@ -62,6 +62,7 @@ impl CdpPage {
             changes.unsettled = self.state.watch().borrow().underway || self.state.awaits(Stage::Answer);
             let nobody_looked = self.state.looked_commits().is_none();
             changes.stayed = self.state.stayed();
+            changes.opened = self.state.opened_by_act();
             changes.moved = self.state.looked() || (nobody_looked && self.state.moved_by_act());
             // Of a page that stays where it is, nobody asked for the beginning.
             changes.text = if found.first && !changes.moved { String::new() } else { found.text };

@@ -67,7 +67,7 @@ impl Listener for Child {
                 attached(&connection, &self.state, &self.world, params);
             }
         } else if method == RequestPaused::METHOD {
-            requests::paused(&self.connection, &self.session, &self.world, params);
+            requests::paused(&self.connection, &self.session, &self.world, None, params);
         } else if method == runtime::BindingCalled::METHOD {
             self.state.reports().called(params);
         } else {

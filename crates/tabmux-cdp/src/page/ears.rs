@@ -74,6 +74,7 @@ impl Ears {
     fn arrived(&self, params: &RawValue) {
         if let Some(event) = read::<page::FrameNavigated>(params) {
             self.world.origins.visited(&event.frame.security_origin);
+            self.state.frames().navigated(&event.frame.id, event.frame.parent_id.as_deref());
             if event.frame.parent_id.is_none() {
                 requests::early(&self.connection, &self.session, &self.world, &self.state, &event.frame);
             }
@@ -118,7 +119,7 @@ impl Listener for Ears {
                 embedded::came(&self.connection, &self.session, &self.world, &self.state.url(), params);
                 self.state.hear_frames(&self.session, method, params);
             }
-            RequestPaused::METHOD => requests::paused(&self.connection, &self.session, &self.world, params),
+            RequestPaused::METHOD => requests::paused(&self.connection, &self.session, &self.world, Some(&self.state), params),
             AuthRequired::METHOD => self.log_in(params),
             runtime::BindingCalled::METHOD => self.called(params),
             page::DownloadWillBegin::METHOD => {

@@ -2,6 +2,8 @@
 //! CDP session of their own. Known from events, so that a call needs no question before it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,8 +36,12 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(super) struct Frames {
     worlds: HashMap<String, World>,
-    /// The first number that no ref has.
-    next_ref: u32,
+    /// The frames around those of the page's own session, as far as that was heard.
+    around: HashMap<String, String>,
+    /// Where their documents are from, and the session that said so.
+    origins: HashMap<String, (String, String)>,
+    /// The first number that no ref has, in all pages of the context: a ref of one tab must not mean something in another.
+    next_ref: Arc<AtomicU32>,
     spans: VecDeque<Span>,
 }
 
@@ -53,11 +59,14 @@ struct Span {
 #[serde(rename_all = "camelCase")]
 struct Auxiliary {
     frame_id: String,
+    #[serde(default)]
+    is_default: bool,
 }
 
 impl Default for Frames {
     fn default() -> Self {
-        Self { worlds: HashMap::new(), next_ref: 1, spans: VecDeque::new() }
+        let next_ref = Arc::new(AtomicU32::new(1));
+        Self { worlds: HashMap::new(), around: HashMap::new(), origins: HashMap::new(), next_ref, spans: VecDeque::new() }
     }
 }
 
@@ -77,21 +86,42 @@ impl Frames {
     }
 
     fn created(&mut self, session: &str, params: &RawValue) {
-        // Most are the page's own, and each frame has one of those.
-        if !params.get().contains(WORLD) {
-            return;
-        }
         let Some(context) = read::<runtime::ExecutionContextCreated>(params).map(|event| event.context) else { return };
-        let frame = context.aux_data.and_then(|data| Auxiliary::deserialize(data).ok());
-        if let Some(Auxiliary { frame_id }) = frame.filter(|_| context.name == WORLD) {
-            self.made(frame_id, session, context.id, context.origin);
+        let about = context.aux_data.and_then(|data| Auxiliary::deserialize(data).ok());
+        match about {
+            Some(Auxiliary { frame_id, .. }) if context.name == WORLD => self.made(frame_id, session, context.id, context.origin),
+            Some(Auxiliary { frame_id, is_default: true }) => self.is_at(frame_id, session, context.origin),
+            _ => {}
+        }
+    }
+
+    /// The page's own world says where a document is from. Ours may be told the origin of what the frame showed before.
+    fn is_at(&mut self, frame: String, session: &str, origin: String) {
+        if let Some(world) = self.worlds.get_mut(&frame).filter(|world| world.session == session) {
+            world.origin.clone_from(&origin);
+        }
+        if self.origins.len() < MAX_FRAMES || self.origins.contains_key(&frame) {
+            self.origins.insert(frame, (session.to_owned(), origin));
         }
     }
 
     pub(super) fn made(&mut self, frame: String, session: &str, context: i64, origin: String) {
         let known = self.worlds.get(&frame).is_some_and(|world| world.session == session && world.context == context);
         if !known && (self.worlds.len() < MAX_FRAMES || self.worlds.contains_key(&frame)) {
+            let origin = self.origins.get(&frame).filter(|(known, _)| known == session).map_or(origin, |(_, origin)| origin.clone());
             self.worlds.insert(frame, World { session: session.to_owned(), context, ready: false, origin });
+        }
+    }
+
+    /// A frame of the page's own session has a document, in the frame `around` it; the page itself is in none.
+    pub(super) fn navigated(&mut self, frame: &str, around: Option<&str>) {
+        match around {
+            Some(around) if self.around.len() < MAX_FRAMES => drop(self.around.insert(frame.to_owned(), around.to_owned())),
+            Some(_) => {}
+            None => {
+                self.around.clear();
+                self.origins.clear();
+            }
         }
     }
 
@@ -122,8 +152,10 @@ impl Frames {
     /// The frames that the main frame's script cannot look into, in a fixed order.
     pub(super) fn strangers(&self, main: &str) -> Vec<String> {
         let Some(own) = self.worlds.get(main) else { return Vec::new() };
-        let stranger = |(name, world): &(&String, &World)| *name != main && (world.session != own.session || world.origin != own.origin);
-        let mut names: Vec<_> = self.worlds.iter().filter(stranger).map(|(name, _)| name.clone()).collect();
+        let alike = |name: &str| self.worlds.get(name).is_none_or(|world| world.session == own.session && world.origin == own.origin);
+        // One that is like the page may be in one that is not, where nobody looks through.
+        let near = |name: &str| std::iter::successors(Some(name), |name| self.around.get(*name).map(String::as_str)).all(alike);
+        let mut names: Vec<_> = self.worlds.keys().filter(|name| *name != main && !near(name)).cloned().collect();
         names.sort_unstable();
         names
     }
@@ -138,13 +170,19 @@ impl Frames {
         self.worlds.values().filter(|world| world.ready).cloned().collect()
     }
 
+    /// From now on numbers are shared with others.
+    pub(super) fn number_with(&mut self, next_ref: &Arc<AtomicU32>) {
+        next_ref.fetch_max(self.next_ref(), Ordering::Relaxed);
+        self.next_ref = Arc::clone(next_ref);
+    }
+
     pub(super) fn next_ref(&self) -> u32 {
-        self.next_ref
+        self.next_ref.load(Ordering::Relaxed)
     }
 
     /// Nothing below is given again.
-    pub(super) fn refs_up_to(&mut self, next: u32) {
-        self.next_ref = self.next_ref.max(next);
+    pub(super) fn refs_up_to(&self, next: u32) {
+        self.next_ref.fetch_max(next, Ordering::Relaxed);
     }
 
     /// The frame was given these numbers; those of the main frame need no note.
@@ -198,6 +236,36 @@ mod tests {
         assert_eq!(frames.world("main").map(|world| world.context), Some(9), "the former document's end comes late");
         frames.lose("S2");
         assert!(frames.world("far").is_none());
+    }
+
+    /// As Chromium tells it of a frame that goes to another site in the same process.
+    #[test]
+    fn a_frame_is_from_where_its_own_world_says() {
+        let mut frames = Frames::default();
+        created(&mut frames, "S", "main", 1, WORLD, "http://a.test");
+        created(&mut frames, "S", "far", 5, WORLD, "http://a.test");
+        let own = json!({"context": {"id": 6, "origin": "http://b.test", "name": "", "uniqueId": "u", "auxData": {"frameId": "far", "isDefault": true}}});
+        frames.hear("S", runtime::ExecutionContextCreated::METHOD, &RawValue::from_string(own.to_string()).unwrap());
+        assert_eq!(frames.strangers("main"), ["far"]);
+        gone(&mut frames, "S", 5);
+        created(&mut frames, "S", "far", 7, WORLD, "http://a.test");
+        assert_eq!(frames.strangers("main"), ["far"]);
+    }
+
+    #[test]
+    fn a_frame_like_the_page_within_one_that_is_not_is_a_stranger_too() {
+        let mut frames = Frames::default();
+        for (id, frame, origin) in
+            [(1, "main", "http://a.test"), (2, "near", "http://a.test"), (3, "far", "http://b.test"), (4, "back", "http://a.test")]
+        {
+            created(&mut frames, "S", frame, id, WORLD, origin);
+        }
+        for (frame, around) in [("main", None), ("near", Some("main")), ("far", Some("near")), ("back", Some("far"))] {
+            frames.navigated(frame, around);
+        }
+        assert_eq!(frames.strangers("main"), ["back", "far"]);
+        frames.navigated("main", None);
+        assert_eq!(frames.strangers("main"), ["far"], "of the next document nothing was heard yet");
     }
 
     #[test]

@@ -5,11 +5,18 @@ use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, Result};
 use tokio::sync::watch;
 
 use super::CdpPage;
+use super::arrival::{ARRIVE, BEGIN};
 use super::state::{Life, Progress};
+use crate::CdpError;
 use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, Reload};
+
+/// How often a page may send itself on before it is where it is.
+const HOPS: usize = 4;
 
 impl CdpPage {
     pub(super) async fn go(&self, to: Navigation<'_>) -> Result<()> {
+        let mut progress = self.state.watch();
+        let before = progress.borrow_and_update().clone();
         match to {
             Navigation::To(url) => {
                 // A move within the document is its scripts' own business.
@@ -28,11 +35,18 @@ impl CdpPage {
                 self.settle(&mut progress, before).await?;
             }
         }
-        self.read_place().await
+        self.read_place().await?;
+        // By then a document that sends the page on has said so.
+        if self.sent_on(&mut progress, &before).await? {
+            self.check_reached()?;
+            self.read_place().await?;
+        }
+        Ok(())
     }
 
     async fn go_to(&self, url: &str) -> Result<()> {
         let mut progress = self.state.watch();
+        let before = progress.borrow_and_update().clone();
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
             if reply.is_download == Some(true) {
@@ -41,10 +55,45 @@ impl CdpPage {
             }
             return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
         }
-        // Without a loader it was a move within the document, which is over.
-        let Some(loader) = reply.loader_id else { return Ok(()) };
+        let Some(loader) = reply.loader_id else {
+            // A move within the document, told by itself and perhaps after the answer.
+            let moved = self.reached(&mut progress, |now| now.moves > before.moves);
+            let _ = tokio::time::timeout(BEGIN, moved).await;
+            return Ok(());
+        };
         self.committed(&mut progress, &loader).await?;
-        self.reached(&mut progress, |now| now.loaded).await
+        self.reached(&mut progress, |now| now.loaded).await?;
+        self.check_reached()
+    }
+
+    /// A document may send the page on as soon as it is there: where that leads belongs to where it was sent. Not for long, and not for
+    /// ever. Says whether it did.
+    async fn sent_on(&self, progress: &mut watch::Receiver<Progress>, before: &Progress) -> Result<bool> {
+        let mut went = false;
+        for _ in 0..HOPS {
+            let now = progress.borrow_and_update().clone();
+            // The first one begun was ours.
+            let begins = now.requested - before.requested > (now.started - before.started).saturating_sub(1);
+            if !now.underway && !begins {
+                break;
+            }
+            if !now.underway {
+                let on = self.reached(progress, |then| then.started > now.started || then.commits > now.commits);
+                if tokio::time::timeout(BEGIN, on).await.is_err() {
+                    break;
+                }
+            }
+            let there = self.reached(progress, |then| !then.underway && (then.loaded || then.unreachable));
+            if let Ok(gone) = tokio::time::timeout(ARRIVE, there).await {
+                gone?;
+            }
+            went = true;
+        }
+        Ok(went)
+    }
+
+    fn check_reached(&self) -> Result<()> {
+        self.state.unreachable().map_or(Ok(()), |(why, url)| Err(DriverError::NavigationFailed(format!("{why} at {url}"))))
     }
 
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
@@ -95,10 +144,7 @@ impl CdpPage {
     /// Another document came and loaded, or the page moved within its document.
     async fn settle(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) -> Result<()> {
         self.reached(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.loaded)).await?;
-        if progress.borrow().unreachable {
-            return Err(DriverError::NavigationFailed(format!("{} could not be reached", self.state.url())));
-        }
-        Ok(())
+        self.check_reached()
     }
 
     /// A page that was let go is waited for, so that the next call does not meet the one it leaves. Not for long: a download
@@ -121,7 +167,12 @@ impl CdpPage {
 
     /// From the browser's own list, which answers even when the page's scripts do not.
     async fn read_place(&self) -> Result<()> {
-        let history = self.call(&GetNavigationHistory::default()).await?;
+        let history = match self.call(&GetNavigationHistory::default()).await {
+            Ok(history) => history,
+            // It is on its way elsewhere already, and what it tells by itself is known.
+            Err(CdpError::Refused { .. }) => return Ok(()),
+            Err(gone) => return Err(gone.into()),
+        };
         let current = usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at));
         if let Some(entry) = current {
             self.state.set_place(entry.url, entry.title);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
-use tabmux_driver::{ARRIVING, Arrival, HOUSEKEEPING, Navigation, Page, PageSeed, Result, SessionStorage, StorageItem};
+use tabmux_driver::{ARRIVING, Arrival, DriverError, HOUSEKEEPING, Navigation, Page, PageSeed, Result, SessionStorage, StorageItem};
 
 use super::CdpPage;
 use super::frames::WORLD;
@@ -30,9 +30,8 @@ impl CdpPage {
         // The page itself is asked also where nobody has looked into it yet, as after a restart of the daemon.
         let reading = futures::future::join(self.in_storage(READ, Vec::new()), frames);
         // A frame that went meanwhile, or has no storage, has nothing to give.
-        let Ok((own, frames)) = tokio::time::timeout(HOUSEKEEPING, reading).await else {
-            return Ok(PageSeed { url, session_storage: found });
-        };
+        let late = || DriverError::Late("it is busy and did not answer".into());
+        let (own, frames) = tokio::time::timeout(HOUSEKEEPING, reading).await.map_err(|_| late())?;
         for kept in own.ok().into_iter().chain(frames.into_iter().flatten()).filter_map(|value| SessionStorage::deserialize(value).ok()) {
             if !kept.items.is_empty() && found.iter().all(|known| known.origin != kept.origin) {
                 found.push(kept);

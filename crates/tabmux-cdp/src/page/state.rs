@@ -159,8 +159,9 @@ impl PageState {
         }
     }
 
+    /// Of an error page what it is one of; the browser's own title for it says nothing.
     pub(super) fn title(&self) -> String {
-        self.inner().title.clone()
+        self.unreachable().map_or_else(|| self.inner().title.clone(), |(why, _)| format!("could not be reached: {why}"))
     }
 
     /// What the browser's own list says of the current entry.
@@ -196,6 +197,19 @@ impl PageState {
         let news = inner.early != loader;
         loader.clone_into(&mut inner.early);
         news
+    }
+
+    pub(super) fn was_early(&self, loader: &str) -> bool {
+        self.inner().early == loader
+    }
+
+    /// Another document is asked for, in place of one that came early.
+    pub(super) fn goes_elsewhere(&self) {
+        self.inner().early.clear();
+    }
+
+    pub(super) fn is_main_frame(&self, frame: &str) -> bool {
+        self.main_frame == frame
     }
 
     /// Which document somebody saw last.
@@ -280,8 +294,21 @@ impl PageState {
         if !now.unreachable || now.commits <= inner.act_began.progress.commits {
             return None;
         }
-        let why = inner.traffic.of(&now.loader).and_then(|request| request.failure.clone());
-        Some(format!("{} at {}", why.unwrap_or_else(|| "it could not be reached".to_owned()), inner.url))
+        let why = inner.why_unreachable(&now.loader);
+        Some(format!("{why} at {}", inner.url))
+    }
+
+    /// Why the page shows the browser's own error page, if it does, and where it was to be.
+    pub(super) fn unreachable(&self) -> Option<(String, String)> {
+        let loader = Some(self.progress.borrow()).filter(|now| now.unreachable).map(|now| now.loader.clone())?;
+        let mut inner = self.inner();
+        Some((inner.why_unreachable(&loader), inner.url.clone()))
+    }
+
+    /// How many pages it asked for since the last act began.
+    pub(super) fn opened_by_act(&self) -> u64 {
+        let now = self.progress.borrow().new_pages;
+        now.saturating_sub(self.inner().act_began.progress.new_pages)
     }
 
     /// What the server said to the request for the document.
@@ -388,6 +415,11 @@ impl PageState {
 }
 
 impl Inner {
+    fn why_unreachable(&mut self, loader: &str) -> String {
+        let why = self.traffic.of(loader).and_then(|request| request.failure.clone());
+        why.unwrap_or_else(|| "it does not answer".to_owned())
+    }
+
     fn tell(&self, event: PageEvent) {
         if let Some(events) = &self.events {
             // Full or unheard: dropped. Every call on the page says the same.

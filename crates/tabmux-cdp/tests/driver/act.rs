@@ -23,7 +23,7 @@ pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
 pub(crate) struct Stage {
     pub(crate) page: Arc<dyn Page>,
     pub(crate) browser: Arc<CdpBrowser>,
-    site: String,
+    pub(crate) site: String,
 }
 
 impl Stage {
@@ -320,10 +320,60 @@ async fn things_are_dragged_by_the_browser_and_by_the_page() {
     assert_eq!(stage.run("goal.textContent").await, json!("Reached, true"));
 }
 
+#[tokio::test]
+async fn what_is_hovered_is_known_in_pages_without_a_doctype_too() {
+    let stage = Stage::at("room.html").await;
+    let old = "data:text/html,<button id=a onmouseover='this.title = event.isTrusted'>A</button>";
+    soon(stage.page.navigate(Navigation::To(old))).await.expect("the page goes there");
+    assert_eq!(stage.run("document.compatMode").await, json!("BackCompat"));
+    stage.act(Verb::Hover { selector: named("#a") }).await.expect("it is hovered");
+    assert_eq!(stage.run("a.title").await, json!("true"));
+}
+
+#[tokio::test]
+async fn what_has_no_extent_of_its_own_is_clicked_where_it_is_drawn() {
+    let stage = Stage::at("room.html").await;
+    stage
+        .furnish(
+            "<a id=placed href=#placed><span style='position: absolute; left: 40px; top: 90px'>Placed</span></a> \
+             <a id=floats href=#floats><b style='float: right'>Floats</b></a> \
+             <div id=shut onclick=1 style='height: 0; overflow: hidden'><p>Shut</p></div>",
+            "",
+        )
+        .await;
+    for id in ["placed", "floats"] {
+        stage.click(&format!("#{id}")).await;
+        assert_eq!(stage.run("location.hash").await, json!(format!("#{id}")));
+    }
+    assert!(matches!(stage.refused(click("#shut")).await, DriverError::NotActionable(_)), "what is in it is cut off");
+}
+
+#[tokio::test]
+async fn areas_of_an_image_map_are_clicked_in_their_shapes() {
+    let stage = Stage::at("room.html").await;
+    // Of the third, an L, the middle is not in it; of the last there is nothing left.
+    stage
+        .furnish(
+            "<p style='height: 2000px'></p><img usemap=#m style='padding: 20px; width: 200px; height: 200px' alt=Map \
+             src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>\"><map name=m> \
+             <area id=rect href=#rect alt=Rect coords=0,0,50,50><area id=circle href=#circle alt=Circle shape=circle coords=150,50,40> \
+             <area id=poly href=#poly alt=Poly shape=poly coords=0,100,10,100,10,190,90,190,90,200,0,200> \
+             <area id=hidden href=#hidden alt=Hidden coords=10,10,20,20></map>",
+            "",
+        )
+        .await;
+    for id in ["rect", "circle", "poly"] {
+        stage.click(&format!("#{id}")).await;
+        assert_eq!((stage.run("location.hash").await, stage.saw("click", id).await), (json!(format!("#{id}")), json!([[true, null]])));
+    }
+    let DriverError::NotActionable(why) = stage.refused(click("#hidden")).await else { panic!("it is covered") };
+    assert!(why.contains("is covered by link \"Rect\""), "{why}");
+}
+
 /// Counts are exact, so that nobody makes a tool slower without noticing. A round trip is a wait for an answer before the next
 /// message can be sent; the messages of one gesture are sent at once.
 #[tokio::test]
-async fn a_click_takes_two_round_trips_and_a_value_three() {
+async fn a_click_takes_two_round_trips_a_value_three_and_what_changed_one() {
     let stage = Stage::at("form.html").await;
     stage.click("#name").await;
     let tap = stage.browser.connection().tap(1000);
@@ -336,4 +386,8 @@ async fn a_click_takes_two_round_trips_and_a_value_three() {
     let before = tap.sent().len();
     stage.set("#name", "Ann").await;
     assert_eq!(sent(before), [call, "Input.insertText", call]);
+    // What an agent is told with it, of a page that rests.
+    let before = tap.sent().len();
+    stage.page.changes(500).await.expect("it is told");
+    assert_eq!(sent(before), [call]);
 }

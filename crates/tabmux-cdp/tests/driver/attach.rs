@@ -169,14 +169,14 @@ async fn what_was_half_made_is_closed_and_a_blank_tab_of_the_persons_is_not() {
     let blank = soon(theirs.connection().call(None, &blank)).await.expect("a tab opens").target_id;
     let first = attach(&located).await;
     let mut handles = Vec::new();
-    for isolation in [Isolation::Tab, Isolation::Window] {
+    for isolation in [Isolation::Context, Isolation::Tab, Isolation::Window] {
         let spec = ContextSpec { isolation, ..ContextSpec::default() };
         let context = soon(first.open_context(&spec)).await.expect("it opens");
         let page = soon(context.open_page()).await.expect("a page opens");
         assert_eq!(page.url(), "about:blank");
         handles.push(context.handle().clone());
     }
-    assert_eq!(targets(&theirs).await.len(), 3);
+    assert_eq!(targets(&theirs).await.len(), 4);
     first.connection().close("the daemon is killed");
     let second = attach(&located).await;
     for handle in handles {

@@ -10,8 +10,8 @@ use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::Want;
 use tabmux_cdp::protocol::target::{CreateTarget, GetBrowserContexts, GetTargets, TargetInfo};
 use tabmux_driver::{
-    Arrival, Beginning, Browser, Context, ContextSpec, Cookie, Navigation, OriginStorage, Page, PageSeed, Result, Source, StorageArea,
-    StorageItem,
+    Arrival, Beginning, Browser, Context, ContextSpec, Cookie, Copied, Navigation, OriginStorage, Page, PageSeed, Result, SameSite, Source,
+    StorageArea, StorageItem, StorageState,
 };
 use tokio::sync::Semaphore;
 
@@ -147,6 +147,40 @@ async fn cookies_are_copied_to_the_last_attribute() {
         assert!(title.as_str().is_some_and(|title| title.contains(name)), "{name} in {title}");
     }
     assert_eq!(sorted(soon(one.cookies()).await.expect("cookies are listed")), before, "the source is as it was");
+}
+
+/// Chromium says yes to a cookie that it drops, and to more of one site than it keeps.
+#[tokio::test]
+async fn cookies_that_the_browser_drops_are_named() {
+    let browser = support::chromium().await;
+    let cookie = |name: String, same_site| Cookie {
+        name,
+        value: "1".into(),
+        domain: "a.test".into(),
+        path: "/".into(),
+        same_site,
+        ..Cookie::default()
+    };
+    let dropped = cookie("dropped".into(), Some(SameSite::None));
+    let mut cookies: Vec<_> = (0..300).map(|number| cookie(format!("c{number}"), None)).collect();
+    cookies.push(dropped.clone());
+    let twin = open(&browser, Some(Beginning::with(StorageState { cookies, origins: Vec::new() }))).await;
+    let (copied, there) = (copied(&twin).await, twin.cookies().await.expect("it tells").len());
+    assert_eq!((copied.cookies, copied.lost), (there, 301 - there));
+    assert!(there < 300, "a site may have so many: {there}");
+    let refused = twin.set_cookies(&[dropped]).await.expect_err("it is not there").to_string();
+    assert!(refused.contains("dropped"), "{refused}");
+}
+
+/// A page that does not answer has not nothing: it is said.
+#[tokio::test]
+async fn what_a_busy_page_keeps_for_itself_is_not_taken_for_nothing() {
+    let browser = support::chromium().await;
+    let page = page_at(&open(&browser, None).await, &site(&Asked::default()).await).await;
+    run(&page, "sessionStorage.step = 'one'").await;
+    assert_eq!(page.seed().await.expect("it answers").session_storage.len(), 1);
+    run(&page, "setTimeout(() => { for (;;); }, 0), 1").await;
+    assert!(page.seed().await.is_err());
 }
 
 /// Everything in the databases, but for a counter that asking moves on.
@@ -298,6 +332,32 @@ async fn a_page_that_a_page_opens_too_early_finds_everything_in_the_end() {
         .await;
         assert_eq!((copied(&twin).await.origins, copied(&twin).await.lost), (1, 0), "{want:?}");
         drop((page, opened));
+    }
+}
+
+/// A copy whose daemon died before everything had arrived is filled on by the next one, and what cannot be brought any more is said.
+#[tokio::test]
+async fn a_copy_that_is_found_again_is_filled_on() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let pending = site(&Asked::default()).await;
+        let gated = |permits| Beginning::with(Gated { origin: pending.clone(), gate: Arc::new(Semaphore::new(permits)) });
+        let twin = open(&browser, Some(gated(0))).await;
+        let (handle, footprint) = (twin.handle().clone(), twin.footprint().borrow().clone());
+        assert_eq!(footprint.pending, std::slice::from_ref(&pending));
+        drop(twin);
+
+        let found = |source| {
+            let spec = ContextSpec { footprint: footprint.clone(), source, ..ContextSpec::default() };
+            let (browser, handle) = (&browser, &handle);
+            async move { soon(browser.adopt_context(handle, &spec, &[])).await.expect("it lives").context }
+        };
+        let lost = copied(&found(None).await).await;
+        assert_eq!(lost.losses, [format!("{pending}: the daemon ended before it was copied")]);
+        let twin = found(Some(gated(9))).await;
+        let page = page_at(&twin, &format!("{pending}/seen")).await;
+        assert_eq!(run(&page, "localStorage.token").await, json!("here"), "{want:?}");
+        assert_eq!(copied(&twin).await, Copied { origins: 1, ..Copied::default() }, "{want:?}");
     }
 }
 

@@ -17,6 +17,7 @@ const PAGES: &[(&str, &str)] = &[
     ("form.html", include_str!("../../../tabmux/tests/fixtures/form.html")),
     ("wrong.html", include_str!("../../../tabmux/tests/fixtures/wrong.html")),
     ("room.html", include_str!("../../../tabmux/tests/fixtures/room.html")),
+    ("shown.html", include_str!("../../../tabmux/tests/fixtures/shown.html")),
 ];
 
 const SEEN: &str = include_str!("../../../tabmux/tests/fixtures/seen.js");

@@ -11,6 +11,7 @@ mod databases;
 mod display;
 mod field;
 mod fixtures;
+mod frames;
 mod given_up;
 mod hostile;
 mod memory;

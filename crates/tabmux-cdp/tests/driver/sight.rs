@@ -90,6 +90,20 @@ e7 checkbox "I agree to the terms" e8 link "terms" e9 button "Sign up" e10 butto
     assert!(!stage.see(&interactive).await.text.contains("Have an account"));
 }
 
+/// Words beside a control are not its name, and words of what has no name are what it is called by.
+#[tokio::test]
+async fn words_are_told_as_whose_they_are() {
+    let body = "<p><input type=checkbox> I agree</p><p><button></button> Delete all</p><p><label><input type=checkbox> Named</label></p>
+        <div onclick='1'>Open settings</div>";
+    let stage = Stage::showing(body).await;
+    assert_eq!(
+        stage.lines().await,
+        "e1 checkbox \"\" \"I agree\"\ne2 button \"\" \"Delete all\"\ne3 checkbox \"Named\"\ne4 clickable \"Open settings\""
+    );
+    let interactive = Sight { which: Which::Interactive, ..Sight::default() };
+    assert!(stage.see(&interactive).await.text.ends_with("e4 clickable \"Open settings\""));
+}
+
 #[tokio::test]
 async fn shadow_trees_slots_frames_canvases_and_what_is_hidden_are_told_as_they_are() {
     let stage = Stage::showing(

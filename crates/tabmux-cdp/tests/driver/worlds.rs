@@ -199,7 +199,31 @@ async fn without_credentials_no_request_is_looked_at() {
     soon(one.emulate(&Emulation::default())).await.expect("it is taken back");
     soon(page.navigate(Navigation::Reload)).await.expect("it reloads");
     let fetched: Vec<_> = tap.sent().into_iter().map(|sent| sent.method).filter(|method| method.starts_with("Fetch.")).collect();
-    assert_eq!(fetched, ["Fetch.enable", "Fetch.disable"]);
+    assert_eq!(fetched, ["Fetch.enable"; 2], "no request is paused, so none is told to go on");
+}
+
+/// Chromium forgets a request that it was about to pause when nobody may pause requests any more: then nobody lets it go.
+#[tokio::test]
+async fn a_page_that_goes_elsewhere_when_its_requests_need_not_wait_any_more_arrives() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let one = context(&browser, ContextSpec::default()).await;
+    let page = page_at(&one, &site).await;
+    let (with, without) = (Emulation { credentials: login("a", "b"), ..Emulation::default() }, Emulation::default());
+    for round in 0..80 {
+        soon(one.emulate(&with)).await.expect("it is taken");
+        let url = format!("{site}/{round}");
+        let take_back = async {
+            // At every moment of its way.
+            for _ in 0..150 * round {
+                tokio::task::yield_now().await;
+            }
+            one.emulate(&without).await
+        };
+        let (arrived, taken_back) = soon(async { tokio::join!(page.navigate(Navigation::To(&url)), take_back) }).await;
+        arrived.expect("it goes there");
+        taken_back.expect("it is taken back");
+    }
 }
 
 /// Each context has its own way to the network, and its own password for it.

@@ -158,6 +158,11 @@ impl Registry {
         }
     }
 
+    /// Whether any call waits or runs in this session.
+    pub fn has_calls(&self, id: SessionId) -> bool {
+        self.calls.values().any(|call| call.session == id)
+    }
+
     /// A person watches this session live; it is never idle meanwhile (C1).
     pub fn watch(&mut self, id: SessionId) {
         if let Some((_, live)) = self.live_mut(id) {

@@ -15,7 +15,7 @@ use crate::{
 const MAX_GRANTS: usize = 100;
 
 /// Grants that are remembered after their end, so that trying them again is noticed.
-const MAX_ENDED: usize = 256;
+pub(super) const MAX_ENDED: usize = 256;
 
 /// Former drivers a session remembers.
 pub(super) const MAX_FORMER: usize = 8;
@@ -227,7 +227,8 @@ impl Registry {
         let grant = &self.alive(key, now)?.grant;
         match &grant.taken_by {
             None => Some((grant.session, Standing::Holder(key))),
-            Some(taker) => (taker == identity && self.is_owner(grant.session, identity)).then_some((grant.session, Standing::Owner)),
+            // Whoever took the session over by it is its owner.
+            Some(_) => self.is_owner(grant.session, identity).then_some((grant.session, Standing::Owner)),
         }
     }
 
@@ -267,14 +268,11 @@ impl Registry {
         let Some((session, _)) = self.live(id) else { return };
         let former = (session.owner.clone(), session.handle());
         self.hand_over(id, identity, now);
-        if let Some((session, _)) = self.live_mut(id) {
-            session.former.retain(|(who, _)| *who != former.0 && who != identity);
-            if former.0 != *identity {
-                session.former.truncate(MAX_FORMER - 1);
-                session.former.insert(0, former);
-            }
+        if let Some((session, _)) = self.live_mut(id).filter(|_| former.0 != *identity) {
+            session.former.truncate(MAX_FORMER - 1);
+            session.former.insert(0, former);
         }
-        let taken = Grant { taken_by: Some(identity.clone()), parent: None, ..(*given.grant).clone() };
+        let taken = Grant { taken_by: Some(identity.clone()), ..(*given.grant).clone() };
         self.give(Given { grant: Arc::new(taken), until: None }, now);
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Standing, UUID_ONLY};
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
-use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Millis, Phase, Seat, Session, SessionId, WindowScope};
+use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Phase, Seat, Session, SessionId, WindowScope};
 
 /// How many agents of one identity may have a current session of their own.
 pub(super) const MAX_AGENTS: usize = 256;
@@ -80,6 +80,7 @@ impl Registry {
             next_tab: 1,
             windows: WindowScope { scoping: self.rules.scoping, ..WindowScope::default() },
             former: Vec::new(),
+            loss: Loss::None,
         };
         self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
@@ -110,6 +111,7 @@ impl Registry {
     pub fn opened(&mut self, id: SessionId, context: Arc<str>) -> Result<(), Fault> {
         let Some((session, _)) = self.live_mut(id) else { return Err(closed_fault()) };
         session.phase = Phase::Open;
+        session.loss = Loss::None;
         session.context = Some(context);
         self.dirty.insert(id);
         Ok(())
@@ -271,14 +273,19 @@ impl Registry {
     }
 
     /// The session's browser is gone, and with it everything the session had in it. Its calls are told why; the session
-    /// stays under its name and starts afresh. Tab ids go on: an old one must not mean a new tab.
+    /// stays under its name and starts afresh.
     pub fn browser_lost(&mut self, id: SessionId, why: &Fault) {
-        if self.live(id).is_none() {
-            return;
+        if self.live(id).is_some() {
+            self.end_calls(id, why);
+            self.forget_browser(id);
         }
-        self.end_calls(id, why);
+    }
+
+    /// The same before anybody is told. Tab ids go on: an old one must not mean a new tab.
+    pub fn forget_browser(&mut self, id: SessionId) {
         let Some((session, _)) = self.live_mut(id) else { return };
         session.phase = Phase::Reserved;
+        session.loss = Loss::Told;
         session.context = None;
         session.current_tab = None;
         session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
@@ -286,6 +293,13 @@ impl Registry {
         for tab in tabs.values() {
             self.tab_numbers.remove(&tab.number);
         }
+        self.dirty.insert(id);
+    }
+
+    /// Who is to be told of it, by this daemon or the next.
+    pub fn set_loss(&mut self, id: SessionId, loss: Loss) {
+        let Some((session, _)) = self.live_mut(id) else { return };
+        session.loss = loss;
         self.dirty.insert(id);
     }
 

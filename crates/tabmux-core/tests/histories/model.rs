@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) viewers: u32,
     /// Who drove it before another took it over, and what it was called then.
     pub(crate) former: Vec<(Identity, String)>,
+    /// Its browser went away, and it has no other yet.
+    pub(crate) lost: bool,
 }
 
 /// A session, and the grant by which it is reached, if by one.
@@ -415,13 +417,15 @@ impl Model {
             orphan_until: None,
             viewers: 0,
             former: vec![],
+            lost: false,
         };
         self.sessions.insert(id, session);
         Ok(vec![id.into()])
     }
 
     fn set_phase(&mut self, id: u32, phase: Phase) -> Answer {
-        self.open_mut(id).ok_or(Code::SessionClosed)?.phase = phase;
+        let session = self.open_mut(id).ok_or(Code::SessionClosed)?;
+        (session.phase, session.lost) = (phase, session.lost && phase != Phase::Open);
         DONE
     }
 
@@ -553,7 +557,12 @@ impl Model {
             let session = self.sessions.get_mut(&id).expect("it is a key");
             (session.last_used, session.orphan_until, session.viewers) = (self.now, None, 0);
             let lost = matches!(session.owner, Identity::Secret(_)) && self.rules.on_lost != OnLost::Keep;
+            if session.phase == Phase::Opening && session.lost {
+                session.phase = Phase::Reserved;
+            }
+            let unbegun = session.seat == Seat::Clone && session.next_tab == 1 && !session.lost;
             match session.phase {
+                Phase::Reserved if unbegun => _ = self.end_all(&[id], Ended::Undone),
                 Phase::Opening => _ = self.end_all(&[id], Ended::Undone),
                 Phase::Closing => _ = self.effects.insert(format!("close {id} {:?}", Ended::Undone)),
                 Phase::Reserved | Phase::Open if lost => self.orphan(id),

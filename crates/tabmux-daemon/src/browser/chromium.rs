@@ -7,7 +7,7 @@ use std::time::Duration;
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::{Places, Want};
 use tabmux_cdp::keeper::{self, KeeperHome};
-use tabmux_cdp::launch::{Launch, LaunchError, Mode, Sharing};
+use tabmux_cdp::launch::{Launch, LaunchError, Mode, Profile, Sharing};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Browser, ContextSpec, Isolation};
 
@@ -51,6 +51,9 @@ impl Starter {
         launch.args.clone_from(&self.settings.args);
         launch.window = Some(self.settings.window);
         launch.sharing = wanted.sharing;
+        if let Some(profile) = self.settings.profile.as_ref().filter(|_| wanted.sharing == Sharing::Many) {
+            launch.profile = Profile::Named(profile.clone());
+        }
         launch.domains.clone_from(&self.settings.domains);
         let browser = CdpBrowser::launch(&self.home(), &launch).await.map_err(|error| fault(&error))?;
         tracing::info!(browser = browser.info().id, pid = browser.info().pid, binary = %launch.binary.path.display(), "browser started");

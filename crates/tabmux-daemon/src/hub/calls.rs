@@ -55,7 +55,7 @@ impl Hub {
     pub(crate) async fn run_on(self: &Arc<Self>, mut ask: Ask, number: Option<TabNumber>) -> ToolAnswer {
         let _visit = match Visit::begin(self) {
             Entrance::Open(visit) => visit,
-            Entrance::NextDaemon if self.is_yielding() && !self.is_held(ask.caller.client) => {
+            Entrance::NextDaemon if self.asks_once(ask.caller.client) => {
                 return ToolAnswer { outcome: Err(stopping()), result: Map::new() };
             }
             // This call was not run, and the shim sends it again to the next daemon.
@@ -255,27 +255,33 @@ impl Hub {
         common.session = watched.or(common.session);
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
-        let admitted = self.admit_locked(&mut state, (errand, turn), common.session.as_deref(), tab, caller);
-        let pending = admitted.and_then(|(admitted, made)| {
-            let Some(handle) = state.sessions.get(&admitted.session).cloned() else {
-                state.registry.finish(admitted.call, self.clock.now());
-                return Err(gone());
-            };
-            let (end, ended) = oneshot::channel();
-            state.enders.insert(admitted.call.0, end);
-            let (reply, answer) = oneshot::channel();
-            let abort = CancellationToken::new();
-            // However the call named it: the session's own id from here on.
-            common.tab = admitted.tab.map(|tab| tab.to_string());
-            let grant = state.registry.grant_of(admitted.call);
-            handle.submit(Job { admitted, grant: grant.clone(), errand, common, args, turn, abort: abort.clone(), reply });
-            let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-            Ok(Pending { admitted, grant, turn, made, deadline, answer, ended, guard })
-        });
-        let safe = self.carry_out(&mut state);
-        drop(state);
-        self.watch_over(safe);
-        pending
+        let admitted =
+            self.admit_locked(&mut state, (errand, turn), common.session.as_deref(), tab, caller).and_then(|(admitted, made)| {
+                let handle = state.sessions.get(&admitted.session).cloned();
+                if handle.is_none() {
+                    state.registry.finish(admitted.call, self.clock.now());
+                }
+                Ok((admitted, made, handle.ok_or_else(gone)?))
+            });
+        let written = self.carry_out(&mut state);
+        let (admitted, made, handle) = match admitted {
+            Ok(admitted) => admitted,
+            Err(fault) => {
+                drop(state);
+                self.watch_over(written);
+                return Err(fault);
+            }
+        };
+        let (end, ended) = oneshot::channel();
+        state.enders.insert(admitted.call.0, end);
+        let (reply, answer) = oneshot::channel();
+        let abort = CancellationToken::new();
+        // However the call named it: the session's own id from here on.
+        common.tab = admitted.tab.map(|tab| tab.to_string());
+        let grant = state.registry.grant_of(admitted.call);
+        handle.submit(Job { admitted, written, grant: grant.clone(), errand, common, args, turn, abort: abort.clone(), reply });
+        let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
+        Ok(Pending { admitted, grant, turn, made, deadline, answer, ended, guard })
     }
 
     fn admit_locked(

@@ -7,11 +7,14 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, Listed, Session, SessionId, Share};
 use tabmux_driver::{Domains, HOUSEKEEPING};
-use tabmux_tools::{Arguments, Called, Desk, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
+use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
 use tokio::time::Instant;
 
-use super::{CallerOf, Hub};
+use super::{CallerOf, ForkOf, Hub};
 use crate::clock::{self, Moment};
+
+/// What is known of a lost session without asking its task.
+const LOST: &str = "Its browser was lost; the next call starts it afresh.";
 
 #[derive(Debug)]
 pub(crate) struct CallerDesk {
@@ -58,7 +61,9 @@ impl Desk for CallerDesk {
         let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await?;
         undo.session = None;
         let mut view = self.view_of(opened.session).ok_or_else(closed)?;
-        view.warning = opened.warning;
+        let losses = self.hub.handle(opened.session).map(|handle| handle.take_losses()).unwrap_or_default();
+        let warnings: Vec<String> = opened.warning.into_iter().chain(losses).collect();
+        view.warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         view.tab_id = work.tab.map(|tab| tab.to_string());
         view.url = work.url;
         Ok(view)
@@ -66,6 +71,7 @@ impl Desk for CallerDesk {
 
     /// Under one lock, so that the list fits together (S3.36); what only the sessions' own tasks know is added to it.
     async fn list(&self) -> SessionList {
+        self.hub.all_taken_up().await;
         let caller = self.caller.as_caller();
         let now = self.hub.clock.moment();
         let (mut views, current_session, nobody) = self.hub.look(|registry| {
@@ -85,8 +91,10 @@ impl Desk for CallerDesk {
         }
     }
 
-    fn set_current(&self, session: &str) -> Result<SessionView, Fault> {
-        let id = self.hub.decide_now(|registry, now| registry.set_current(self.caller.as_caller(), session, now))?;
+    async fn set_current(&self, session: &str) -> Result<SessionView, Fault> {
+        let (current, safe) = self.hub.decide(|registry, now| registry.set_current(self.caller.as_caller(), session, now));
+        self.hub.settled(safe).await;
+        let id = current?;
         self.view_of(id).ok_or_else(closed)
     }
 
@@ -130,6 +138,11 @@ impl Desk for CallerDesk {
         }
         self.until_gone(&ids).await;
         Ok(views)
+    }
+
+    async fn fork(&self, session: Option<&str>, count: u32, prefix: Option<&str>) -> Result<Forked, Fault> {
+        let wanted = ForkOf { session: session.map(str::to_owned), count, prefix: prefix.map(str::to_owned) };
+        self.hub.fork(&self.caller, wanted).await
     }
 
     async fn share(&self, session: Option<&str>, share: Share) -> Result<(String, GrantView), Fault> {
@@ -191,6 +204,15 @@ impl Drop for Undo<'_> {
     }
 }
 
+/// Whose owner is gone is the first thing to know of a session.
+fn state(listed: &Listed<'_>) -> &'static str {
+    match (listed.orphaned, listed.session.is_lost()) {
+        (true, _) => "orphaned",
+        (false, true) => "lost",
+        (false, false) => "active",
+    }
+}
+
 /// A session as its owner sees it.
 pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionView {
     let session = listed.session;
@@ -201,7 +223,8 @@ pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionVie
         kind: session.kind.name().to_owned(),
         isolation: session.isolation.clone(),
         from: session.source.clone(),
-        state: if listed.orphaned { "orphaned" } else { "active" }.to_owned(),
+        state: state(&listed).to_owned(),
+        hint: session.is_lost().then(|| LOST.to_owned()),
         created_at: clock::iso(session.created_unix_ms),
         age_s: u64::try_from((now.unix_ms - session.created_unix_ms) / 1000).unwrap_or(0),
         last_active_at: now.iso_at(listed.last_used),

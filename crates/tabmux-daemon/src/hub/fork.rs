@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, SessionId};
 use tabmux_driver::Isolation;
-use tabmux_tools::{PageTool, Run, SessionView};
+use tabmux_tools::{Forked, PageTool, Run, SessionView};
 use tokio::time::Instant;
 
 use super::desk::{Undo, view};
@@ -41,7 +41,7 @@ struct Reserved {
 
 impl Hub {
     /// Makes copies that belong to whoever asks. What was made stays, also where seats ran out: then the answer says both.
-    pub(crate) async fn fork(self: &Arc<Self>, caller: &CallerOf, wanted: ForkOf) -> Result<Value, Fault> {
+    pub(crate) async fn fork(self: &Arc<Self>, caller: &CallerOf, wanted: ForkOf) -> Result<Forked, Fault> {
         if !(1..=MOST).contains(&wanted.count) {
             let message = format!("{} copies cannot be made at once.", wanted.count);
             return Err(Fault::new(Code::BadArgument, message, format!("Ask for 1 to {MOST}.")));
@@ -64,17 +64,15 @@ impl Hub {
             undo.session = undo.session.filter(|_| made.is_err());
         }
         let (made, failed): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
-        let made: Vec<SessionView> = made.into_iter().flatten().collect();
+        let sessions: Vec<SessionView> = made.into_iter().flatten().collect();
         let fault = failed.into_iter().find_map(Result::err).or(refused);
         match fault {
-            Some(fault) if made.is_empty() => Err(fault),
-            Some(fault) => {
-                let message = format!("{} of {} copies were made: {}", made.len(), wanted.count, fault.message);
-                Ok(
-                    json!({"sessions": made, "asked": wanted.count, "error": {"code": fault.code.name(), "message": message, "hint": fault.hint}}),
-                )
+            Some(fault) if sessions.is_empty() => Err(fault),
+            fault => {
+                let said = |fault: &Fault| format!("{} of {} copies were made: {}", sessions.len(), wanted.count, fault.message);
+                let missing = fault.map(|fault| Fault { message: said(&fault), ..fault });
+                Ok(Forked { sessions, missing })
             }
-            None => Ok(json!({"sessions": made, "asked": wanted.count})),
         }
     }
 
@@ -124,7 +122,9 @@ impl Hub {
         new: New,
     ) -> Result<Value, Fault> {
         crate::profiles::check_name(&name)?;
-        let id = self.decide_now(|registry, now| registry.resolve(caller.as_caller(), session, now))?;
+        let (found, safe) = self.decide(|registry, now| registry.resolve(caller.as_caller(), session, now));
+        self.settled(safe).await;
+        let id = found?;
         let whence = self.look(|registry| registry.session(id).map(|session| format!("session:{}", session.handle()))).unwrap_or_default();
         let handle = self.handle(id).ok_or_else(super::desk::closed)?;
         let read = async {
@@ -140,6 +140,15 @@ impl Hub {
         let profile = tokio::task::spawn_blocking(write).await.map_err(|_| self.panicked())??;
         Ok(json!({"profile": profile, "losses": losses}))
     }
+}
+
+/// Copies as the command line gets them.
+pub(crate) fn told(asked: u32, forked: &Forked) -> Value {
+    let mut answer = json!({"sessions": forked.sessions, "asked": asked});
+    if let Some(fault) = &forked.missing {
+        answer["error"] = json!({"code": fault.code.name(), "message": fault.message, "hint": fault.hint});
+    }
+    answer
 }
 
 /// Whether a profile that is saved may be there already.

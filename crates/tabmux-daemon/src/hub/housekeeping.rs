@@ -15,12 +15,17 @@ const CLOSING: Duration = Duration::from_secs(1);
 const FAST: Duration = Duration::from_millis(10);
 const SLOW: Duration = Duration::from_secs(60);
 
+/// How long addresses and names of a session that is gone may stay in the journal (S3.29); many that end together go together.
+const LEFT_OVER: Duration = Duration::from_secs(1);
+
 impl Hub {
     /// Runs the clocks until the daemon stops.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         let pulse = self.pulse();
+        let mut tidy: Option<Instant> = None;
         while !self.stopping.is_cancelled() {
-            let latest = Instant::now() + pulse;
+            tidy = self.store.has_left_over().then(|| tidy.unwrap_or_else(|| Instant::now() + LEFT_OVER));
+            let latest = tidy.into_iter().fold(Instant::now() + pulse, Instant::min);
             let due = self.look(tabmux_core::Registry::next_due).map(|due| self.clock.instant(due));
             tokio::select! {
                 () = tokio::time::sleep_until(due.unwrap_or(latest).min(latest)) => {}
@@ -28,6 +33,10 @@ impl Hub {
                 () = self.stopping.cancelled() => return,
             }
             self.decide_now(|registry, now| registry.tick(now));
+            if tidy.is_some_and(|tidy| tidy <= Instant::now()) {
+                self.store.fell_behind();
+                tidy = None;
+            }
             self.compact_when_long();
         }
     }

@@ -32,8 +32,13 @@ impl Answer {
         Self::new(Err(fault), Map::new())
     }
 
-    /// As the caller reads it: news first, what is to be added last.
-    pub(super) fn framed(self) -> ToolAnswer {
+    /// As the caller reads it: news first, what is to be added last. Programs find both by name as well.
+    pub(super) fn framed(mut self) -> ToolAnswer {
+        for (name, said) in [("news", &self.news), ("notes", &self.notes)] {
+            if self.outcome.is_ok() && !said.is_empty() {
+                self.result.insert(name.into(), said.clone().into());
+            }
+        }
         let footer: Vec<String> = self.notes.into_iter().chain(self.session).collect();
         ToolAnswer { outcome: self.outcome.map(|reply| framed(&self.news, reply, &footer)), result: self.result }
     }

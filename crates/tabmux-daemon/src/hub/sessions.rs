@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tabmux_core::{Code, Fault, Kind, Minted, Open, Opened, Phase, Seat, Session, SessionId, Uuid};
+use tabmux_core::{Code, Fault, Kind, Loss, Minted, Open, Opened, Phase, Seat, Session, SessionId, Uuid};
 use tabmux_driver::{Beginning, Certificates, ContextSpec, Domains, Emulation, Isolation, failpoint};
 use tabmux_tools::OpenSession;
 
@@ -56,7 +56,7 @@ impl Hub {
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
-        state.registry.set_settings(opened.session, &Lasting::of(&making.spec).written());
+        state.registry.set_settings(opened.session, &Lasting::of(&making.spec, making.whence.as_ref()).written());
         let handle = SessionHandle::start(Arc::clone(self), opened.session, making);
         state.sessions.insert(opened.session, handle);
         Ok(opened)
@@ -76,18 +76,23 @@ impl Hub {
 
     /// Starts a task for every session a former daemon left; those half closed close at once.
     pub(super) fn take_up_sessions(self: &Arc<Self>) {
+        self.profiles().sweep();
         let mut state = self.lock();
         let taken_up = |session: &Session| {
-            let whence = session.source.as_deref().map(Whence::remembered);
-            (session.id, session.phase, Lasting::read(session), whence)
+            let lasting = Lasting::read(session);
+            let whence = session.source.as_deref().map(|source| lasting.whence(source));
+            (session.id, (session.phase, session.loss), lasting, whence)
         };
-        let left: Vec<(SessionId, Phase, Lasting, Option<Whence>)> = state.registry.records().map(taken_up).collect();
+        let left: Vec<_> = state.registry.records().map(taken_up).collect();
         crate::session::sweep_downloads(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
         crate::session::sweep_saved(&self.settings.paths.state_dir, left.iter().map(|(id, ..)| *id));
-        for (id, phase, lasting, whence) in left {
+        for (id, (phase, loss), lasting, whence) in left {
             let handle = SessionHandle::start(Arc::clone(self), id, Making { spec: lasting.spec, whence, fork: None });
             if lasting.secrets {
                 handle.tell(LOST_SECRETS);
+            }
+            if loss == Loss::Untold {
+                handle.was_left_untold();
             }
             if phase == Phase::Closing {
                 handle.stop.cancel();
@@ -99,9 +104,15 @@ impl Hub {
         self.watch_over(safe);
     }
 
+    /// The sessions that begin with what this one has.
+    pub(crate) fn copies_of(&self, id: SessionId) -> Vec<SessionHandle> {
+        self.lock().sessions.values().filter(|handle| handle.whence().and_then(Whence::session) == Some(id)).cloned().collect()
+    }
+
     /// The session's task has ended and nothing of it is left in a browser.
     pub(crate) fn session_gone(self: &Arc<Self>, id: SessionId) {
         self.decide_now(|registry, now| registry.closed(id, now));
+        self.untidy.notify_one();
         failpoint("close-writing");
         let handle = {
             let mut state = self.lock();

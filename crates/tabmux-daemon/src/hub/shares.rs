@@ -25,17 +25,14 @@ impl Hub {
         mut share: Share,
     ) -> Result<(String, GrantView), Fault> {
         share.created_unix_ms = clock::unix_ms();
-        let mut capability = crate::tokens::random_token()?;
-        let mut mint_failed = None;
+        let mut first = Some(crate::tokens::random_token()?);
+        let (mut capability, mut mint_failed) = (String::new(), None);
         let (shared, safe) = self.decide(|registry, now| {
-            let mut first = true;
             let mint = || {
-                if !std::mem::take(&mut first) {
-                    // Its id is another's already. Without random numbers the one there is stays, and is not given out.
-                    match crate::tokens::random_token() {
-                        Ok(another) => capability = another,
-                        Err(fault) => mint_failed = Some(fault),
-                    }
+                // The second time its id was another's already. Without random numbers that one stays, and is not given out.
+                match first.take().map_or_else(crate::tokens::random_token, Ok) {
+                    Ok(another) => capability = another,
+                    Err(fault) => mint_failed = Some(fault),
                 }
                 digest(&capability)
             };

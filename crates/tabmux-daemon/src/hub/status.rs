@@ -1,6 +1,7 @@
 //! What `tabmux status` and the listings of the command line show.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,7 +9,10 @@ use tabmux_core::{ClientId, Code, Fault, Identity, Listed, SessionId};
 use tabmux_tools::SessionView;
 
 use super::{CallerOf, Hub, desk};
-use crate::session::Reach;
+use crate::session::{Reach, SessionHandle};
+
+/// How long a listing waits until it is known which sessions of a former daemon lost their browser with it.
+const TAKING_UP: Duration = Duration::from_secs(2);
 
 /// A session on the command line.
 #[derive(Serialize)]
@@ -26,6 +30,7 @@ struct Row {
 impl Hub {
     /// The contract's `status --json`, without what only the doors know.
     pub(crate) async fn status(&self) -> Map<String, Value> {
+        self.all_taken_up().await;
         let browsers = self.browsers.described().await;
         let counts = self.look(tabmux_core::Registry::counts);
         let counters = &self.counters;
@@ -39,7 +44,12 @@ impl Hub {
             "attach": self.settings.attach.endpoint,
             "extension": {"connected": false},
             "browsers": browsers,
-            "sessions": {"active": counts.sessions - counts.orphaned, "orphaned": counts.orphaned, "clones": counts.clones},
+            "sessions": {
+                "active": counts.sessions - counts.orphaned - counts.lost,
+                "orphaned": counts.orphaned,
+                "lost": counts.lost,
+                "clones": counts.clones,
+            },
             "clients": counts.clients,
             "calls": {"running": counts.running, "queued": counts.waiting, "total": counters.calls.load(Ordering::Relaxed)},
             "counters": {
@@ -69,6 +79,7 @@ impl Hub {
 
     /// Sessions for the command line. Only the operator sees everybody's (C9).
     pub(crate) async fn sessions(&self, client: ClientId, all: bool) -> Result<Value, Fault> {
+        self.all_taken_up().await;
         let caller = CallerOf::of(client);
         let now = self.clock.moment();
         let spent = self.spent();
@@ -95,6 +106,13 @@ impl Hub {
         Ok(answer)
     }
 
+    /// Comes when it is known what became of the sessions of a former daemon, or after a while.
+    pub(super) async fn all_taken_up(&self) {
+        let handles: Vec<_> = self.lock().sessions.values().cloned().collect();
+        let taken_up = futures::future::join_all(handles.iter().map(SessionHandle::taken_up));
+        drop(tokio::time::timeout(TAKING_UP, taken_up).await);
+    }
+
     /// Where its page is and what it takes, a session's task knows better than the registry. A grant for some sites shows no others.
     pub(super) async fn freshen<'a>(&self, client: ClientId, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
         let reach = &Reach::of(self.look(|registry| registry.held_by(client)));
@@ -102,6 +120,11 @@ impl Hub {
         let freshening = known.map(|(handle, view)| async move {
             view.url = handle.url().or(view.url.take()).filter(|url| reach.covers(url));
             view.memory_kb = handle.memory_kb().await;
+            if view.hint.is_some()
+                && let Some(hint) = handle.way_back().await
+            {
+                view.hint = Some(hint);
+            }
         });
         futures::future::join_all(freshening).await;
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tabmux_core::{ClientId, Identity};
+use tabmux_core::ClientId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -28,9 +28,9 @@ impl Hub {
         self.stopping.is_cancelled() && self.farewell() == UPGRADE
     }
 
-    /// Whether this caller's peer sends a call again that was not answered before the goodbye. Others are told to.
-    pub(super) fn is_held(&self, client: ClientId) -> bool {
-        self.look(|registry| matches!(registry.identity(client), Some(Identity::Secret(_) | Identity::Operator | Identity::Grant(_))))
+    /// Whether nobody would send this caller's call again that the goodbye left unanswered.
+    pub(super) fn asks_once(&self, client: ClientId) -> bool {
+        self.lock().profiles.get(&client).is_none_or(|profile| profile.asks_once)
     }
 
     /// Never comes back: the call is the successor's.

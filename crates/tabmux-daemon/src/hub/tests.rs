@@ -18,6 +18,7 @@ mod secrets;
 mod sequences;
 mod sessions;
 mod shares;
+mod succession;
 mod tabs;
 mod watching;
 mod worlds;

@@ -35,6 +35,11 @@ pub(super) enum Order {
     Close {
         done: Done,
     },
+    /// A disk that is slow, until the other end is dropped.
+    #[cfg(test)]
+    Stall {
+        until: std::sync::mpsc::Receiver<()>,
+    },
 }
 
 /// What callers read without asking the thread.
@@ -111,6 +116,11 @@ impl<D: Disk> Writer<D> {
             }
             Order::Pass { done } => {
                 tell(done, Ok(()));
+                Next::GoOn
+            }
+            #[cfg(test)]
+            Order::Stall { until } => {
+                until.recv().ok();
                 Next::GoOn
             }
             Order::Compact { state, done } => {

@@ -4,9 +4,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
 
 use tabmux_core::{Code, Fault};
+use tempfile::TempDir;
 
 /// Larger than any state a browser keeps for long.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -14,13 +14,44 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// What is being made, and what is being removed; a name of a profile begins with no dot.
 const MAKING: &str = ".new-";
 const GOING: &str = ".gone-";
-/// Making one takes no time; what is older is of a process that died.
-const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// A private directory that goes with whoever holds it. It is locked as long as its process lives: one that is not, is swept.
+#[derive(Debug)]
+pub(super) struct Private {
+    dir: TempDir,
+    _lock: File,
+}
+
+impl Private {
+    /// Made and locked while nobody sweeps.
+    fn make(parent: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        let alone = File::open(parent)?;
+        alone.lock()?;
+        let dir = tempfile::Builder::new().prefix(MAKING).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?;
+        let lock = File::open(dir.path())?;
+        lock.lock()?;
+        Ok(Self { dir, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(super) fn close(self) -> io::Result<()> {
+        self.dir.close()
+    }
+
+    /// What a process leaves that is killed.
+    #[cfg(test)]
+    pub(super) fn abandon(self) -> std::path::PathBuf {
+        self.dir.keep()
+    }
+}
 
 /// Makes a directory with these files, whole or not at all. False when there is one of that name.
 pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Result<bool, Fault> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent).and_then(|()| {
-        let new = tempfile::Builder::new().prefix(MAKING).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?;
+    let made = Private::make(parent).and_then(|new| {
         for (file, text) in files {
             put(new.path(), file, text)?;
         }
@@ -31,7 +62,7 @@ pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Resul
         }
         match fs::rename(new.path(), target) {
             Ok(()) => {
-                drop(new.keep());
+                drop(new.dir.keep());
                 sync(parent).map(|()| true)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => Ok(false),
@@ -41,14 +72,10 @@ pub(super) fn make(parent: &Path, name: &str, files: &[(&str, String)]) -> Resul
     made.map_err(|error| unusable(&parent.join(name), "be made", &error))
 }
 
-/// A private directory that goes with whoever holds it, or is swept.
-pub(super) fn private(parent: &Path) -> Result<tempfile::TempDir, Fault> {
-    let made = DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(parent)
-        .and_then(|()| tempfile::Builder::new().prefix(MAKING).permissions(Permissions::from_mode(0o700)).tempdir_in(parent));
-    made.map_err(|error| unusable(parent, "be used", &error))
+/// A private directory for what is read of a browser. What others left of theirs goes first.
+pub(super) fn private(parent: &Path) -> Result<Private, Fault> {
+    sweep(parent);
+    Private::make(parent).map_err(|error| unusable(parent, "be used", &error))
 }
 
 /// Puts a file in the place of one, or where there is none.
@@ -111,10 +138,15 @@ pub(super) fn directories(parent: &Path) -> Result<Vec<String>, Fault> {
 
 /// Removes what a process left that died while it made or removed a profile.
 pub(super) fn sweep(parent: &Path) {
+    // Nobody is between making a directory and locking it.
+    let Ok(alone) = File::open(parent) else { return };
+    if alone.lock().is_err() {
+        return;
+    }
     for name in directories(parent).unwrap_or_default() {
         let path = parent.join(&name);
-        let old = || path.metadata().and_then(|about| about.modified()).is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED));
-        if name.starts_with(GOING) || (name.starts_with(MAKING) && old()) {
+        let abandoned = || File::open(&path).is_ok_and(|directory| directory.try_lock().is_ok());
+        if name.starts_with(GOING) || (name.starts_with(MAKING) && abandoned()) {
             // Somebody else may be at it; what is left is swept the next time.
             drop(fs::remove_dir_all(&path));
         }

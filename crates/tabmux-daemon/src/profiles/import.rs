@@ -114,11 +114,7 @@ fn find(settings: &Settings, import: &Import) -> Result<Found, Fault> {
         0 => {
             let which = import.browser.as_deref().unwrap_or("Chrome, Chromium, Edge or Brave");
             let message = format!("No profile of {which} was found.");
-            Err(Fault::new(
-                Code::BrowserNotFound,
-                message,
-                "Name its directory with --profile-dir; chrome://version shows it as Profile Path.",
-            ))
+            Err(Fault::new(Code::BadArgument, message, "Name its directory with --profile-dir; chrome://version shows it as Profile Path."))
         }
         _ => {
             let all: Vec<String> = found.iter().map(|found| found.profile.display().to_string()).collect();

@@ -104,19 +104,29 @@ fn what_died_in_the_making_or_removing_is_no_profile_and_is_swept() {
     let (dir, profiles) = house();
     profiles.create("work", &state("1"), None).unwrap();
     let home = dir.path().join("profiles");
-    for half in [".gone-x", ".new-x"] {
-        std::fs::create_dir(home.join(half)).unwrap();
-        std::fs::write(home.join(half).join("state.json"), "{}").unwrap();
-    }
+    let making = disk::private(&home).unwrap();
+    let left = disk::private(&home).unwrap();
+    std::fs::write(left.path().join("Cookies"), "secret").unwrap();
+    let left = left.abandon();
+    std::fs::create_dir(home.join(".gone-x")).unwrap();
     std::fs::create_dir(home.join("empty")).unwrap();
     let names: Vec<String> = profiles.list().unwrap().into_iter().map(|profile| profile.name).collect();
     assert_eq!(names, ["work"]);
     assert!(!home.join(".gone-x").exists());
-    assert!(home.join(".new-x").exists(), "somebody may be making it just now");
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
-    std::fs::File::open(home.join(".new-x")).unwrap().set_modified(long_ago).unwrap();
-    profiles.list().unwrap();
-    assert!(!home.join(".new-x").exists());
+    assert!(making.path().exists(), "somebody is making it just now");
+    assert!(!left.exists(), "whoever made it is dead");
+    let left = disk::private(&home).unwrap().abandon();
+    let next = disk::private(&home).unwrap();
+    assert!(!left.exists() && making.path().exists() && next.path().exists(), "whoever makes the next one sweeps too");
+}
+
+#[tokio::test]
+async fn a_daemon_begins_by_sweeping_what_a_killed_import_left() {
+    let mut left = None;
+    let _house = crate::testing::House::with(|settings| {
+        left = Some(disk::private(&settings.paths.state_dir.join("profiles")).unwrap().abandon());
+    });
+    assert!(!left.unwrap().exists());
 }
 
 #[test]

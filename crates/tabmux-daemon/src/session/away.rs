@@ -134,3 +134,14 @@ fn shown(seconds: u64) -> String {
         _ => format!("{}h", seconds / 3600),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_time_is_said_in_one_unit() {
+        let said = [0, 59, 60, 3599, 3600, 90_000].map(shown);
+        assert_eq!(said, ["0s", "59s", "1m", "59m", "1h", "25h"]);
+    }
+}

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use tabmux_core::{Code, Fault, Phase, TabId};
+use tabmux_core::{Code, Fault, Identity, Phase, TabId};
 use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
 use super::SessionHandle;
 use super::world::World;
+use crate::sources::Whence;
 
 /// A live session that is copied whole, read once for all of its copies.
 pub(crate) struct Fork {
@@ -34,7 +35,7 @@ pub(super) struct Whole {
 pub(super) struct Seed {
     pub(super) page: PageSeed,
     /// Why only its address is known.
-    bare: Option<String>,
+    pub(super) bare: Option<String>,
 }
 
 impl Seed {
@@ -93,8 +94,11 @@ const READ_AT_ONCE: usize = 4;
 /// How long a fork waits until all of its source is read.
 const READING: Duration = Duration::from_secs(5);
 
+/// How news of losses begin.
+pub(super) const NOT_COPIED: &str = "Not copied into this session: ";
+
 /// How many losses one piece of news names.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 impl Fork {
     pub(crate) fn of(source: SessionHandle) -> Arc<Self> {
@@ -136,7 +140,7 @@ impl Losses {
         if count > said.len() {
             said.push(format!("{} more", count - said.len()));
         }
-        Some(format!("Not copied into this session: {}.", said.join("; ")))
+        Some(format!("{NOT_COPIED}{}.", said.join("; ")))
     }
 }
 
@@ -151,13 +155,26 @@ impl World {
             return Ok(Some(fork));
         }
         let Some(whence) = &self.whence else { return Ok(None) };
-        match self.hub.sources.beginning(&self.hub, whence).await {
+        match self.beginning(whence).await {
             Ok(beginning) => spec.source = Some(beginning),
             // It lost its browser and must not lose its name too, only because its source is gone by now.
             Err(fault) if self.had_tabs() => self.add_news(format!("It starts without the logins of {whence}: {}", fault.message)),
             Err(fault) => return Err(fault),
         }
         Ok(None)
+    }
+
+    /// A session is a source for as long as it is its copy's owner's: who took it over has logins of their own in it by now.
+    pub(super) async fn beginning(self: &Arc<Self>, whence: &Whence) -> Result<Beginning, Fault> {
+        let owner = |id| self.hub.look(|registry| registry.session(id).map(|session| session.owner.clone()));
+        if let (Some(source), Some(own)) = (whence.session().and_then(owner), owner(self.id))
+            && source != own
+            && own != Identity::Operator
+        {
+            let hint = "Start a session without `from`, or with another source.";
+            return Err(Fault::new(Code::SessionClosed, format!("{whence} was handed over, so nothing can be copied from it."), hint));
+        }
+        self.hub.sources.beginning(&self.hub, whence).await
     }
 
     /// Opens the pages of the session this is a fork of. One that cannot be opened is said and the others stay.

@@ -49,11 +49,13 @@ pub(super) fn directory(state_dir: &Path, id: SessionId) -> PathBuf {
 
 /// For its owner alone.
 pub(super) fn make(directory: &Path) -> Result<(), Fault> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
-        let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::Internal };
-        let message = format!("{} cannot be made: {error}.", directory.display());
-        Fault::new(code, message, "See whether the state directory can be written, or set TABMUX_STATE_DIR.")
-    })
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| unmade(directory, &error))
+}
+
+fn unmade(directory: &Path, error: &std::io::Error) -> Fault {
+    let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::NoSpace } else { Code::Internal };
+    let message = format!("{} cannot be made: {error}.", directory.display());
+    Fault::new(code, message, "See whether the state directory can be written, or set TABMUX_STATE_DIR.")
 }
 
 /// On a thread of its own: it may hold much. Again where a file arrived while it was emptied.
@@ -99,5 +101,12 @@ mod tests {
         assert_eq!(said(&mut told, &download), ["Downloaded a.txt: /d/a.txt"]);
         assert_eq!(said(&mut told, &download), Vec::<String>::new());
         assert_eq!(said(&mut Told::knowing(&[download.clone()]), &download), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_faults() {
+        let code = |kind: std::io::ErrorKind| unmade(Path::new("/d"), &kind.into()).code;
+        assert_eq!(code(std::io::ErrorKind::StorageFull), Code::NoSpace);
+        assert_eq!(code(std::io::ErrorKind::PermissionDenied), Code::Internal);
     }
 }

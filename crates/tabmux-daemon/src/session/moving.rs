@@ -2,6 +2,7 @@
 //! one it was in. The same brings back what it lost with its browser.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use tabmux_core::{Code, Fault, House};
@@ -13,20 +14,20 @@ use super::copying::Whole;
 use super::world::{World, close_context};
 use crate::hub::isolation_name;
 
+/// How long a session that moves waits until all it had is where it goes.
+const FILLING: Duration = Duration::from_secs(10);
+
 impl World {
     pub(super) async fn move_house(self: &Arc<Self>, wanted: Move) -> Result<(), Fault> {
         match wanted {
             Move::Back => {
                 let lost = self.lost().await?;
                 self.move_into(self.spec(), lost).await?;
-                self.forget_lost().await;
+                self.found().await;
                 Ok(())
             }
             Move::To { isolation, headless } => {
-                let mut spec = self.spec();
-                spec.isolation = isolation.unwrap_or(spec.isolation);
-                spec.headless = headless.or(spec.headless);
-                movable(&self.spec(), &spec)?;
+                let spec = house(self.spec(), isolation, headless)?;
                 self.hub.browsers.check(&spec)?;
                 // All of it, before anything changes.
                 let whole = Whole::of(self).await?;
@@ -45,6 +46,11 @@ impl World {
         failpoint("move-has-context");
         let pages = self.open_all(&*context, &whole).await;
         failpoint("move-has-pages");
+        has_arrived(&*context).await;
+        spec.footprint = context.footprint().borrow().clone();
+        if let Some(former) = self.context.lock().await.clone() {
+            self.spare_strangers(&*former).await;
+        }
         let moved = self.write_down(&spec, &*context, &pages, whole.current()).await;
         let tabs = match moved {
             Ok(tabs) => tabs,
@@ -81,7 +87,7 @@ impl World {
         pages: &[(usize, Arc<dyn Page>)],
         current: Option<usize>,
     ) -> Result<Vec<tabmux_core::TabId>, Fault> {
-        let settings = Lasting::of(spec).written();
+        let settings = Lasting::of(spec, self.whence.as_ref()).written();
         let house = House { context: context.handle().0.as_str().into(), isolation: isolation_name(spec.isolation), settings: &settings };
         let records = pages.iter().map(|(_, page)| (page.handle().0.as_str().into(), page.url())).collect();
         let current = pages.iter().position(|(at, _)| Some(*at) == current).unwrap_or_default();
@@ -97,6 +103,9 @@ impl World {
         let mut pages = Vec::new();
         for (at, (seed, opened)) in whole.pages().iter().zip(opened).enumerate() {
             let url = tabmux_tools::visible_line(&seed.page.url);
+            if let Some(why) = &seed.bare {
+                self.add_news(format!("What the page {url} keeps for itself did not come along: {why}"));
+            }
             match opened {
                 Ok(planted) => {
                     self.add_late(&url, planted.arrival);
@@ -109,21 +118,48 @@ impl World {
     }
 }
 
-/// What a session shares with others cannot go with it, and what is its own must not become everybody's.
-fn movable(from: &ContextSpec, to: &ContextSpec) -> Result<(), Fault> {
-    let shares = |spec: &ContextSpec| matches!(spec.isolation, Isolation::Tab | Isolation::Window);
+/// Comes when nothing is on its way to it any more: what it is brought from ends with the move, or with a daemon that dies. What takes too
+/// long follows.
+async fn has_arrived(context: &dyn Context) {
+    let mut copied = context.copied();
+    drop(tokio::time::timeout(FILLING, copied.wait_for(|copied| copied.pending == 0)).await);
+}
+
+/// How the context is made that it moves into. What is a session's own must not become everybody's; what it shares with others, a
+/// profile's logins, comes along as a copy.
+fn house(from: ContextSpec, isolation: Option<Isolation>, headless: Option<bool>) -> Result<ContextSpec, Fault> {
     let refused = |message: &str, hint: &str| Err(Fault::new(Code::Unsupported, message, hint));
-    if shares(from) || from.endpoint.is_some() {
-        return refused(
-            "This session's logins are a profile's that it shares, so they cannot move with it.",
-            "Start a session with the isolation context or browser.",
-        );
-    }
-    if shares(to) {
+    let mut spec = ContextSpec { isolation: isolation.unwrap_or(from.isolation), headless: headless.or(from.headless), ..from };
+    if matches!(spec.isolation, Isolation::Tab | Isolation::Window) {
         return refused(
             "In a shared profile the session's logins would be everybody's, so it cannot move there.",
             "Move it to the isolation context or browser.",
         );
     }
-    Ok(())
+    if spec.isolation == Isolation::Browser {
+        // Nobody has a person's browser to itself: this one is ours.
+        spec.endpoint = None;
+    }
+    if spec.endpoint.is_some() && headless.is_some() {
+        return refused("The browser is its user's, who decides whether it has windows.", "Move the session to the isolation browser.");
+    }
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the browser of its user a session stays there unless it is to have one to itself, and the user decides about windows.
+    #[test]
+    fn a_session_leaves_its_users_browser_only_for_one_of_its_own() {
+        let theirs = || ContextSpec { endpoint: Some("auto".into()), isolation: Isolation::Window, ..ContextSpec::default() };
+        let moved =
+            |from: ContextSpec, isolation, headless| house(from, Some(isolation), headless).map(|spec| (spec.endpoint, spec.headless));
+        assert_eq!(moved(theirs(), Isolation::Context, None).unwrap(), (Some("auto".into()), None));
+        assert_eq!(moved(theirs(), Isolation::Browser, Some(true)).unwrap(), (None, Some(true)));
+        assert_eq!(moved(theirs(), Isolation::Context, Some(true)).unwrap_err().code, Code::Unsupported);
+        assert_eq!(moved(ContextSpec::default(), Isolation::Context, Some(true)).unwrap(), (None, Some(true)));
+        assert_eq!(moved(theirs(), Isolation::Tab, None).unwrap_err().code, Code::Unsupported);
+    }
 }

@@ -163,10 +163,8 @@ impl Pages for CallPages {
 
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault> {
         let (index, tab) = self.find(which)?;
-        if self.turn == Turn::Beside {
-            // Pages of a former daemon may still have to be found again.
-            self.world.open().await?;
-        }
+        // Beside the queue: pages of a former daemon may still have to be found again.
+        self.world.open().await?;
         let page = self.live_page(tab)?;
         let view = self.view(index, tab, None).ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);

@@ -1,18 +1,22 @@
 //! What a session is brought back from when its browser is lost: its pages, logins and storage as they were when it last
-//! rested, in a file of its owner's alone that ends with the session. Deliberately absent: anything newer than that.
+//! rested, or a little while ago where it never does, in a file of its owner's alone that ends with the session. Deliberately
+//! absent: anything newer than that.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tabmux_core::{Code, Fault, SessionId};
-use tabmux_driver::{Context, OriginStorage, PageSeed, Source, StorageState, origin_of};
+use tabmux_driver::{Context, OriginStorage, PageSeed, StorageState};
 use tokio::task::JoinError;
+use tokio::time::Instant;
 
-use super::copying::{Seed, Whole};
+use super::copying::{NAMED, Seed, Whole};
 use super::downloads;
+use super::rest::{AtRest, Known, Rest, Which};
 use super::world::World;
 use crate::profiles::disk;
 use crate::storage_state;
@@ -20,6 +24,9 @@ use crate::storage_state;
 /// How long reading a session may take, and how large what was read may be.
 const READING: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// A session that never rests is saved after so many times the rest it should have had.
+const RESTLESS: u32 = 5;
 
 /// A session at rest.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -30,6 +37,33 @@ struct Saved {
     state: Option<Value>,
     pages: Vec<PageSeed>,
     current: Option<usize>,
+    /// What could not be read, by origin.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    missing: BTreeMap<String, Vec<String>>,
+}
+
+impl Saved {
+    /// As it is written. What is too much is left out, the largest origin first, and named.
+    fn fitting(state: Option<AtRest>, at_rest: &mut Rest, pages: Vec<PageSeed>, current: Option<usize>) -> Result<String, Fault> {
+        let (mut state, missing) = state.map(|read| (read.state, read.missing)).unzip();
+        let mut saved = Self { pages, current, missing: missing.unwrap_or_default(), ..Self::default() };
+        loop {
+            let in_format = |state: &StorageState| serde_json::from_str(&storage_state::written(state)).unwrap_or_default();
+            saved.state = state.as_ref().map(in_format);
+            let text = serde_json::to_string(&saved).expect("texts and numbers are JSON");
+            let Err(too_much) = check_size(text.len()) else { return Ok(text) };
+            let size = |origin: &OriginStorage| serde_json::to_string(origin).map(|text| text.len()).unwrap_or_default();
+            let origins = state.as_mut().map(|state| &mut state.origins);
+            let largest =
+                origins.as_ref().and_then(|origins| origins.iter().enumerate().max_by_key(|(_, origin)| size(origin)).map(|(at, _)| at));
+            let Some((origins, at)) = origins.zip(largest) else {
+                return Err(too_much);
+            };
+            let origin = origins.remove(at).origin;
+            at_rest.give_up(&origin);
+            saved.missing.insert(origin, vec!["it keeps too much".to_owned()]);
+        }
+    }
 }
 
 /// Where a session's files are.
@@ -40,6 +74,8 @@ pub(super) struct Place {
     saved: String,
     /// What it was when its browser was lost.
     lost: String,
+    /// What was told to begin with and has not arrived.
+    pub(super) given: String,
 }
 
 fn all(state_dir: &Path) -> PathBuf {
@@ -48,18 +84,26 @@ fn all(state_dir: &Path) -> PathBuf {
 
 impl Place {
     pub(super) fn of(state_dir: &Path, id: SessionId) -> Self {
-        Self { directory: all(state_dir), saved: format!("{id}.json"), lost: format!("{id}.lost.json") }
+        Self { directory: all(state_dir), saved: format!("{id}.json"), lost: format!("{id}.lost.json"), given: format!("{id}.given.json") }
     }
 
     /// Works with the files where waiting for the disk holds nobody up.
-    async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T, JoinError> {
+    pub(super) async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T, JoinError> {
         let place = self.clone();
         tokio::task::spawn_blocking(move || work(&place)).await
     }
 
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Fault> {
+        disk::read(&self.directory.join(name))
+    }
+
     fn read(&self, name: &str) -> Result<Option<Saved>, Fault> {
-        let text = disk::read(&self.directory.join(name))?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        Ok(self.text(name)?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<(), Fault> {
+        downloads::make(&self.directory)?;
+        disk::replace(&self.directory, name, text)
     }
 
     /// From now on what was saved is what was lost. Says whether there is anything.
@@ -73,12 +117,19 @@ impl Place {
         losing.await.unwrap_or_default()
     }
 
-    fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         match std::fs::remove_file(self.directory.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => tracing::warn!(%error, "what was saved of a session is left"),
             _ => {}
         }
     }
+}
+
+fn check_size(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(Fault::new(Code::NoSpace, format!("{bytes} bytes are too many to save."), "Nothing needs to be done."))
 }
 
 /// Removes what was saved of sessions that this daemon does not know.
@@ -95,79 +146,80 @@ pub(crate) fn sweep_saved(state_dir: &Path, known: impl Iterator<Item = SessionI
 }
 
 impl World {
-    /// Saves the session whenever it has rested for as long as the settings say.
+    /// Saves the session whenever it has rested for as long as the settings say, and now and then when it never does.
     pub(super) fn save_at_rest(self: &Arc<Self>, context: &Arc<dyn Context>) {
         let Some(rest) = self.hub.settings.clocks.session_save else { return };
+        let mut copied = context.copied();
         let (world, context) = (Arc::clone(self), Arc::downgrade(context));
         tokio::spawn(async move {
-            let mut written = String::new();
+            let (mut written, mut at_rest) = (String::new(), Rest::default());
             loop {
                 tokio::select! {
                     () = world.stirred.notified() => {}
+                    // A copy that is whole has more to save.
+                    Ok(()) = copied.changed() => if copied.borrow_and_update().pending > 0 { continue },
                     () = world.stop.cancelled() => return,
                 }
-                while tokio::time::timeout(rest, world.stirred.notified()).await.is_ok() {}
-                let Some(context) = context.upgrade() else { return };
-                if !world.is_in(&context).await {
-                    return;
-                }
-                match tokio::time::timeout(READING, world.save(&context, &mut written)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(fault)) => tracing::debug!(session = %world.id, %fault, "the session was not saved"),
-                    Err(_) => tracing::debug!(session = %world.id, "the session was not saved: it took too long to read"),
+                let latest = Instant::now() + rest * RESTLESS;
+                while Instant::now() < latest && tokio::time::timeout(rest, world.stirred.notified()).await.is_ok() {}
+                let Some(context) = world.if_in(&context).await else {
+                    // What stirred it is for whoever saves it where it lives now.
+                    return world.stirred.notify_one();
+                };
+                let mut which = Some(Which::Shown);
+                while let Some(some) = which.take() {
+                    match tokio::time::timeout(READING, world.save(&context, some, &mut at_rest, &mut written)).await {
+                        Ok(Ok(has_more)) => which = has_more.then_some(Which::Left),
+                        Ok(Err(fault)) => tracing::debug!(session = %world.id, %fault, "the session was not saved"),
+                        Err(_) => tracing::debug!(session = %world.id, "the session was not saved: it took too long to read"),
+                    }
                 }
             }
         });
     }
 
-    async fn save(self: &Arc<Self>, context: &Arc<dyn Context>, written: &mut String) -> Result<(), Fault> {
+    async fn if_in(&self, context: &Weak<dyn Context>) -> Option<Arc<dyn Context>> {
+        let context = context.upgrade()?;
+        self.is_in(&context).await.then_some(context)
+    }
+
+    /// Says whether there is more to read.
+    async fn save(
+        self: &Arc<Self>,
+        context: &Arc<dyn Context>,
+        which: Which,
+        at_rest: &mut Rest,
+        written: &mut String,
+    ) -> Result<bool, Fault> {
         let (pages, current) = self.seeds().await;
         let pages: Vec<PageSeed> = pages.into_iter().map(Seed::into_page).collect();
         let state = match context.source() {
-            Some(source) => Some(self.state_at_rest(&*source, &pages).await?),
+            Some(source) => Some(at_rest.read(which, &**context, &*source, &pages, self.known().await?).await?),
             None => None,
         };
-        let state = state.map(|state| serde_json::from_str(&storage_state::written(&state)).unwrap_or_default());
-        let text = serde_json::to_string(&Saved { state, pages, current }).expect("texts and numbers are JSON");
+        let has_more = state.as_ref().is_some_and(|read| read.has_more);
+        let text = Saved::fitting(state, at_rest, pages, current)?;
         if text == *written {
-            return Ok(());
-        }
-        if text.len() > MAX_BYTES {
-            return Err(Fault::new(Code::NoSpace, format!("{} bytes are too many to save.", text.len()), "Nothing needs to be done."));
+            return Ok(has_more);
         }
         let _writing = self.saving.lock().await;
         // Whoever closes it takes the file away, once nobody writes it any more; and of one that is lost meanwhile, pages are missing.
         if self.stop.is_cancelled() || !self.is_in(context).await {
-            return Ok(());
+            return Ok(false);
         }
         let bytes = text.clone();
-        let write =
-            move |place: &Place| downloads::make(&place.directory).and_then(|()| disk::replace(&place.directory, &place.saved, &bytes));
+        let write = move |place: &Place| place.write(&place.saved, &bytes);
         self.place.on_disk(write).await.map_err(|_| self.hub.panicked())??;
         *written = text;
-        Ok(())
+        Ok(has_more)
     }
 
-    /// What it holds now. Of origins that no page is at, what was read when one was: asking them would need a page.
-    async fn state_at_rest(&self, source: &dyn Source, pages: &[PageSeed]) -> Result<StorageState, Fault> {
-        let cookies = source.cookies().await?;
-        let mut origins: Vec<OriginStorage> = Vec::new();
-        for page in pages {
-            let Some(origin) = origin_of(&page.url) else { continue };
-            if origins.iter().all(|kept| kept.origin != origin)
-                && let Ok(kept) = source.kept(&origin).await
-            {
-                origins.push(kept);
-            }
-        }
+    /// What was saved of its origins before.
+    async fn known(&self) -> Result<Known, Fault> {
         let read = self.place.on_disk(|place| place.read(&place.saved)).await.map_err(|_| self.hub.panicked())?;
-        let before = read?.and_then(|saved| storage_state::parse(&saved.state?).ok());
-        for kept in before.map(|state| state.origins).unwrap_or_default() {
-            if origins.iter().all(|newer| newer.origin != kept.origin) {
-                origins.push(kept);
-            }
-        }
-        Ok(StorageState { cookies, origins })
+        let Some(saved) = read? else { return Ok(Known::default()) };
+        let state = saved.state.and_then(|state| storage_state::parse(&state).ok());
+        Ok(Known { origins: state.map(|state| state.origins).unwrap_or_default(), missing: saved.missing })
     }
 
     /// What the session lost with its browser.
@@ -180,20 +232,63 @@ impl World {
         let saved = read?.ok_or_else(nothing)?;
         let unusable = |why| Fault::new(Code::Internal, format!("What was saved of this session cannot be used: {why}."), "Start afresh.");
         let state = saved.state.map(|state| storage_state::parse(&state)).transpose().map_err(unusable)?;
+        self.say_missing(&saved.missing);
         Ok(Whole::saved(state, saved.pages, saved.current))
     }
 
-    /// It is back.
-    pub(super) async fn forget_lost(&self) {
+    /// Whether anything was saved of what it lost.
+    pub(super) async fn can_come_back(&self) -> bool {
+        self.place.on_disk(|place| place.directory.join(&place.lost).exists()).await.unwrap_or_default()
+    }
+
+    /// What was never saved cannot come back.
+    fn say_missing(&self, missing: &BTreeMap<String, Vec<String>>) {
+        let all: Vec<String> = missing.iter().flat_map(|(origin, what)| what.iter().map(move |what| format!("{origin}: {what}"))).collect();
+        let mut said: Vec<String> = all.iter().take(NAMED).map(|what| tabmux_tools::visible_line(what)).collect();
+        if all.len() > NAMED {
+            said.push(format!("{} more", all.len() - NAMED));
+        }
+        if !said.is_empty() {
+            self.add_news(format!("Not saved before the browser was lost, so not brought back: {}.", said.join("; ")));
+        }
+        let mut framed: Vec<String> = self.spec().footprint.frames.into_iter().map(|(page, _)| page).collect();
+        framed.dedup();
+        if !framed.is_empty() {
+            framed.truncate(NAMED);
+            self.add_news(format!("What frames of other sites kept in pages of {} is not saved.", framed.join(", ")));
+        }
+    }
+
+    /// It is back: what it lost is what is saved of it, until it rests again.
+    pub(super) async fn found(&self) {
+        let _writing = self.saving.lock().await;
+        let keeping = self.place.on_disk(|place| {
+            let (lost, saved) = (place.directory.join(&place.lost), place.directory.join(&place.saved));
+            if saved.exists() || std::fs::rename(lost, saved).is_err() {
+                place.remove(&place.lost);
+            }
+        });
         // A panic in there was logged; the file goes with the session.
-        drop(self.place.on_disk(|place| place.remove(&place.lost)).await);
+        drop(keeping.await);
     }
 
     /// With the session, everything that was saved of it.
     pub(super) async fn unsave(&self) {
         let _writing = self.saving.lock().await;
-        let removing = self.place.on_disk(|place| [&place.saved, &place.lost].into_iter().for_each(|name| place.remove(name)));
+        let removing =
+            self.place.on_disk(|place| [&place.saved, &place.lost, &place.given].into_iter().for_each(|name| place.remove(name)));
         // What is left is swept by the next daemon.
         drop(removing.await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_size;
+
+    #[test]
+    fn what_is_saved_has_32_mib_at_most() {
+        assert!(check_size(33_554_432).is_ok());
+        assert!(check_size(33_554_433).is_err());
     }
 }

@@ -30,6 +30,8 @@ impl World {
             Ok(tab) => {
                 failpoint("tab-writing");
                 self.add_page(tab, page);
+                // Before anything is done with it: what the next daemon finds elsewhere, and on no record, another page opened.
+                self.on_record().await;
                 Ok(tab)
             }
             Err(fault) => {

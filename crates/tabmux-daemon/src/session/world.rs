@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tabmux_core::{Code, Fault, Registry, SessionId, TabId};
+use tabmux_core::{Code, Fault, Loss, Registry, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::away::Seen;
-use super::copying::{Fork, Losses};
+use super::copying::{Fork, Losses, NOT_COPIED};
 use super::downloads::{self, Told};
 use super::saving::Place;
 use super::{Lasting, Making};
@@ -53,6 +53,8 @@ pub(super) struct World {
     running: Mutex<Option<Running>>,
     /// The browser, or the last window, was lost; the next call says so, once.
     loss: Mutex<Option<Fault>>,
+    /// A call was told that somebody else's browser is gone, which nobody knows for certain before it is looked for again.
+    loss_said: AtomicBool,
     /// The tab whose end a call was told.
     mourned: Mutex<Option<TabId>>,
     /// What who drives the session was told last.
@@ -61,9 +63,13 @@ pub(super) struct World {
     unwritten: AtomicBool,
     /// A call ended: what was saved may be old.
     pub(super) stirred: Notify,
+    /// How many pages that pages opened were taken in, or turned away.
+    popups: watch::Sender<u64>,
     /// Held while the session is saved, and while what was saved is removed.
     pub(super) saving: tokio::sync::Mutex<()>,
     pub(super) place: Place,
+    /// It is known whether what a former daemon left of it is there.
+    pub(super) taken_up: CancellationToken,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -88,11 +94,14 @@ impl World {
             news: Mutex::default(),
             running: Mutex::default(),
             loss: Mutex::default(),
+            loss_said: AtomicBool::new(false),
             mourned: Mutex::default(),
             seen: Mutex::default(),
             unwritten: AtomicBool::new(false),
             stirred: Notify::new(),
+            popups: watch::Sender::new(0),
             saving: tokio::sync::Mutex::default(),
+            taken_up: CancellationToken::new(),
         }
     }
 
@@ -136,7 +145,7 @@ impl World {
         let written = {
             let mut spec = locked(&self.spec);
             change(&mut spec);
-            Lasting::of(&spec).written()
+            Lasting::of(&spec, self.whence.as_ref()).written()
         };
         self.hub.decide_now(|registry, _| registry.set_settings(self.id, &written));
     }
@@ -149,7 +158,9 @@ impl World {
         let mut told = Told::knowing(&files.borrow_and_update());
         let (mut copied, mut footprint) = (context.copied(), context.footprint());
         let mut losses = Losses::default();
-        copied.mark_changed();
+        // Said with the opening already.
+        self.extend_news(losses.news(&copied.borrow_and_update()));
+        footprint.mark_changed();
         let (world, context) = (Arc::clone(self), Arc::clone(context));
         tokio::spawn(async move {
             let gone = browser.gone();
@@ -160,10 +171,10 @@ impl World {
                     why = &mut gone => return world.browser_lost(&browser, &why).await,
                     Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
                     Ok(()) = files.changed() => told.news(&files.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
-                    Ok(()) = copied.changed() => losses.news(&copied.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
+                    Ok(()) = copied.changed() => world.extend_news(losses.news(&copied.borrow_and_update())),
                     Ok(()) = footprint.changed() => {
                         let known = footprint.borrow_and_update().clone();
-                        world.keep(|spec| spec.footprint = known);
+                        world.has_footprint(known).await;
                     }
                 }
             }
@@ -185,6 +196,7 @@ impl World {
                 drop(page.close().await);
             }
         }
+        self.popups.send_modify(|count| *count += 1);
     }
 
     /// Whether its pages are in this context.
@@ -226,7 +238,15 @@ impl World {
             return self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
         }
         *locked(&self.loss) = Some(fault.clone());
-        self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+        self.hub.decide_now(|registry, _| {
+            registry.browser_lost(self.id, &fault);
+            registry.set_loss(self.id, Loss::Untold);
+        });
+    }
+
+    /// A former daemon died before it could say that the browser is gone.
+    pub(super) fn was_left_untold(&self) {
+        *locked(&self.loss) = Some(crate::browser::crashed("it ended before the daemon was started again"));
     }
 
     /// A call was told that the browser is gone: so the next one must not meet what was in it.
@@ -238,11 +258,19 @@ impl World {
         {
             self.browser_lost(&browser, &why).await;
         }
+        self.loss_said.store(self.is_lost() && self.spec().endpoint.is_some(), Ordering::Relaxed);
     }
 
-    /// Said once: the browser was lost since the last call.
-    pub(super) fn take_loss(&self) -> Option<Fault> {
-        locked(&self.loss).take()
+    /// Said once, whichever daemon says it: the browser was lost since the last call.
+    pub(super) async fn take_loss(&self) -> Option<Fault> {
+        let loss = locked(&self.loss).take()?;
+        if loss.code != Code::BrowserCrashed {
+            return Some(loss);
+        }
+        self.decide(|registry| registry.set_loss(self.id, Loss::Told));
+        self.on_record().await;
+        let can_return = self.spec().endpoint.is_none() && self.can_come_back().await;
+        Some(if can_return { loss.with_hint(BRING_BACK) } else { loss })
     }
 
     pub(super) fn add_page(self: &Arc<Self>, tab: TabId, page: &Arc<dyn Page>) {
@@ -310,6 +338,10 @@ impl World {
         news.push_back(text);
     }
 
+    fn extend_news(&self, news: Option<String>) {
+        news.into_iter().for_each(|news| self.add_news(news));
+    }
+
     /// Before all other news.
     pub(super) fn add_first(&self, text: String) {
         let mut news = locked(&self.news);
@@ -332,6 +364,14 @@ impl World {
 
     pub(super) fn news(&self) -> Vec<String> {
         locked(&self.news).iter().cloned().collect()
+    }
+
+    /// Those of them that say what a copy has not got.
+    pub(super) fn take_losses(&self) -> Vec<String> {
+        let mut news = locked(&self.news);
+        let (losses, others): (VecDeque<String>, VecDeque<String>) = news.drain(..).partition(|news| news.starts_with(NOT_COPIED));
+        *news = others;
+        losses.into()
     }
 
     /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.

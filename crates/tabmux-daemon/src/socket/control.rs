@@ -100,7 +100,7 @@ impl Door {
             Ask::Fork { session, count, prefix } => {
                 let wanted = ForkOf { session, count, prefix };
                 tokio::select! {
-                    forked = self.hub.fork(&caller, wanted) => forked,
+                    forked = self.hub.fork(&caller, wanted) => forked.map(|forked| hub::told(count, &forked)),
                     () = gone.cancelled() => Err(Fault::new(Code::Cancelled, "The copying was given up.", "Fork again if it is still wanted.")),
                 }
             }

@@ -39,6 +39,7 @@ impl Door {
             label: format!("{} {}", hello.program, hello.pid),
             session_name: hello.session.clone(),
             defaults: hello.defaults.clone(),
+            asks_once: false,
         };
         // Exiting: the peer sees its connection close before a welcome, and starts the next daemon.
         let Some(here) = Presence::begin(&self.hub, identity, link, profile) else { return };

@@ -164,7 +164,7 @@ impl Door {
         }
         let view = self.seed3_desk(client).open(open).await?;
         Ok(
-            json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at}),
+            json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at, "warning": view.warning}),
         )
     }
 
@@ -190,15 +190,20 @@ impl Door {
     fn seed3_list(self: &Arc<Self>, client: ClientId, params: &Value) -> Result<Value, Fault> {
         let filters = [text_of(params, "agent_id")?, text_of(params, "agent_surface_id")?];
         let now = self.hub.clock.moment();
-        self.hub.look(|registry| {
+        let mut rows = self.hub.look(|registry| {
             let own = registry.identity(client).map(ToString::to_string).unwrap_or_default();
             if filters.into_iter().flatten().any(|filter| filter != own) {
                 let hint = "Leave agent_id out to list your own.";
                 return Err(Fault::new(Code::PolicyDenied, "Only your own sessions can be listed.", hint));
             }
-            let rows: Vec<Value> = registry.list(CallerOf::of(client).as_caller()).into_iter().map(|listed| row(listed, now)).collect();
-            Ok(json!({"sessions": rows}))
-        })
+            Ok(registry.list(CallerOf::of(client).as_caller()).into_iter().map(|listed| row(listed, now)).collect::<Vec<Value>>())
+        })?;
+        // The disk is asked when nobody waits for the lock any more.
+        for row in &mut rows {
+            let uuid = row["profile_name"].as_str().and_then(|name| self.hub.profiles().find(name).ok().flatten());
+            row["profile_id"] = uuid.map(|profile| profile.uuid).into();
+        }
+        Ok(json!({"sessions": rows}))
     }
 }
 
@@ -212,7 +217,9 @@ fn row(listed: Listed<'_>, now: Moment) -> Value {
         "id": session.id.to_string(),
         "name": session.name,
         "agent_id": session.owner.to_string(),
-        "profile_id": session.source.as_deref().map(|source| source.strip_prefix("profile:").unwrap_or(source)),
+        "profile_id": null,
+        "profile_name": session.source.as_deref().and_then(|source| source.strip_prefix("profile:")),
+        "from": session.source,
         "data_store_id": session.context,
         "tabCount": session.tabs.len(),
         "created_at": clock::iso(session.created_unix_ms),

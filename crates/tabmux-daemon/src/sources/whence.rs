@@ -62,12 +62,26 @@ impl fmt::Display for Whence {
 
 impl Whence {
     /// What a former daemon wrote down.
-    pub(crate) fn remembered(text: &str) -> Self {
-        match (text.strip_prefix(PROFILE), text.strip_prefix(FILE)) {
-            (Some(name), _) => Self::Profile(name.to_owned()),
-            (_, Some(path)) => Self::File(path.into()),
-            (None, None) => Self::Past(text.to_owned()),
+    pub(crate) fn remembered(text: &str, session: Option<SessionId>) -> Self {
+        match (text.strip_prefix(PROFILE), text.strip_prefix(FILE), text.strip_prefix(SESSION).zip(session)) {
+            (Some(name), ..) => Self::Profile(name.to_owned()),
+            (_, Some(path), _) => Self::File(path.into()),
+            (.., Some((name, id))) => Self::Session { id, name: name.to_owned() },
+            (None, None, None) => Self::Past(text.to_owned()),
         }
+    }
+
+    /// The session it is, if it is one.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Session { id, .. } => Some(*id),
+            Self::Profile(_) | Self::File(_) | Self::Given(_) | Self::Past(_) => None,
+        }
+    }
+
+    /// Whether another daemon could read it too.
+    pub(crate) fn lasts(&self) -> bool {
+        !matches!(self, Self::Given(_) | Self::Past(_))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fake browser with moods: contexts that hang, fail or panic when they open or close. It counts what is open.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{
-    Adopted, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle,
+    Adopted, Arrival, Browser, BrowserInfo, Context, ContextSpec, Cookie, Copied, Download, DriverError, Emulation, Footprint, Handle,
     OriginStorage, Page, PageRecord, PageSeed, Planted, Popup, Result, Source,
 };
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -41,6 +41,12 @@ struct Shared {
     closing: Mutex<VecDeque<Mood>>,
     adopting: Mutex<VecDeque<Mood>>,
     reading: Mutex<VecDeque<Mood>>,
+    planting: Mutex<VecDeque<Arrival>>,
+    /// What its contexts say of themselves in place of the truth.
+    footprint: Mutex<Option<watch::Sender<Footprint>>>,
+    copied: Mutex<Option<watch::Sender<Copied>>>,
+    /// The origin that is told to copies only when `Stubborn::let_go` says so.
+    withheld: Mutex<Option<String>>,
     specs: Mutex<Vec<ContextSpec>>,
     /// Whether who waits for its end hears of it only when `Stubborn::let_go` says so.
     dies_quietly: AtomicBool,
@@ -77,6 +83,10 @@ impl Source for StubbornSource {
     }
 
     async fn kept(&self, origin: &str) -> Result<OriginStorage> {
+        let withheld = self.shared.withheld.lock().unwrap().as_deref() == Some(origin);
+        if withheld {
+            self.shared.gate.acquire().await.unwrap().forget();
+        }
         self.inner.kept(origin).await
     }
 }
@@ -88,6 +98,10 @@ impl Stubborn {
             closing: Mutex::default(),
             adopting: Mutex::default(),
             reading: Mutex::default(),
+            planting: Mutex::default(),
+            footprint: Mutex::default(),
+            copied: Mutex::default(),
+            withheld: Mutex::default(),
             specs: Mutex::default(),
             dies_quietly: AtomicBool::new(false),
             gate: Semaphore::new(0),
@@ -116,6 +130,25 @@ impl Stubborn {
         self.shared.reading.lock().unwrap().extend(moods);
     }
 
+    pub(crate) fn withholds(&self, origin: &str) {
+        *self.shared.withheld.lock().unwrap() = Some(origin.to_owned());
+    }
+
+    /// From now on contexts were where this says.
+    pub(crate) fn tells_footprint(&self, footprint: Footprint) -> watch::Sender<Footprint> {
+        self.shared.footprint.lock().unwrap().insert(watch::Sender::new(footprint)).clone()
+    }
+
+    /// From now on contexts have arrived as far as this says.
+    pub(crate) fn tells_copied(&self, copied: Copied) -> watch::Sender<Copied> {
+        self.shared.copied.lock().unwrap().insert(watch::Sender::new(copied)).clone()
+    }
+
+    /// How the next pages of copies arrive; all there after that.
+    pub(crate) fn plants(&self, arrivals: &[Arrival]) {
+        self.shared.planting.lock().unwrap().extend(arrivals);
+    }
+
     /// How often a context was read for a copy.
     pub(crate) fn read(&self) -> usize {
         self.shared.read.load(Ordering::SeqCst)
@@ -129,6 +162,10 @@ impl Stubborn {
 
     pub(crate) fn closes_left(&self) -> usize {
         self.shared.closing.lock().unwrap().len()
+    }
+
+    pub(crate) fn adopts_left(&self) -> usize {
+        self.shared.adopting.lock().unwrap().len()
     }
 
     pub(crate) fn dies_quietly(&self) {
@@ -247,15 +284,21 @@ impl Context for StubbornContext {
     }
 
     fn copied(&self) -> watch::Receiver<Copied> {
-        self.inner.copied()
+        self.shared.copied.lock().unwrap().as_ref().map_or_else(|| self.inner.copied(), watch::Sender::subscribe)
     }
 
     fn footprint(&self) -> watch::Receiver<Footprint> {
-        self.inner.footprint()
+        self.shared.footprint.lock().unwrap().as_ref().map_or_else(|| self.inner.footprint(), watch::Sender::subscribe)
+    }
+
+    fn take_visits(&self) -> BTreeSet<String> {
+        self.inner.take_visits()
     }
 
     async fn open_seeded(&self, seed: &PageSeed) -> Result<Planted> {
-        self.inner.open_seeded(seed).await
+        let Planted { page, arrival } = self.inner.open_seeded(seed).await?;
+        let told = self.shared.planting.lock().unwrap().pop_front();
+        Ok(Planted { page, arrival: told.unwrap_or(arrival) })
     }
 
     fn emulation(&self) -> Emulation {

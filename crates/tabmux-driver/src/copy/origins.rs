@@ -2,13 +2,14 @@
 //! document of an origin that is on its way waits here for it, for a while.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::leisure::{Leisure, Opening};
-use super::{Copied, Footprint, Source};
+use super::{Beginning, Copied, Footprint, Source};
 use crate::{DriverError, OriginStorage, Result};
 
 /// How long a document waits for what its origin keeps. After that it goes on without, and the loss is said.
@@ -31,6 +32,8 @@ pub struct Origins {
     state: watch::Sender<State>,
     copied: watch::Sender<Copied>,
     footprint: watch::Sender<Footprint>,
+    /// Where pages or frames came to since somebody asked.
+    visits: Mutex<BTreeSet<String>>,
     /// A page of the context is there.
     shown: Notify,
 }
@@ -45,22 +48,35 @@ struct State {
 }
 
 impl Origins {
-    /// As a former daemon knew them. What had not arrived does not any more.
-    pub fn found(footprint: &Footprint) -> Self {
+    /// As a former daemon knew them. What had not arrived is on its way again, or does not arrive any more where there is no source.
+    pub fn found(footprint: &Footprint, source: Option<&Beginning>) -> Self {
         let origins = Self::default();
         origins.footprint.send_modify(|known| {
             known.origins.clone_from(&footprint.origins);
             known.frames.clone_from(&footprint.frames);
         });
-        footprint.pending.iter().for_each(|origin| origins.lose(format!("{origin}: the daemon ended before it was copied")));
+        match source {
+            Some(_) => origins.expect(&footprint.pending),
+            None => footprint.pending.iter().for_each(|origin| origins.lose(format!("{origin}: the daemon ended before it was copied"))),
+        }
         origins
     }
 
     /// A page is there, or a frame of it.
     pub fn visited(&self, url: &str) {
         if let Some(origin) = origin_of(url) {
+            let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+            if visits.len() < MAX_ORIGINS {
+                visits.insert(origin.clone());
+            }
+            drop(visits);
             self.know([origin]);
         }
+    }
+
+    /// Where pages or frames came to since this was asked last.
+    pub fn take_visits(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.visits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A frame of another site is in a page.
@@ -408,10 +424,12 @@ mod tests {
     }
 
     #[test]
-    fn the_next_daemon_says_what_the_former_one_did_not_finish() {
+    fn the_next_daemon_finishes_what_the_former_one_did_not_or_says_it() {
         let frames = vec![("https://a.test".into(), "https://f.test".into())];
         let footprint = Footprint { origins: vec!["https://a.test".into()], pending: vec!["https://b.test".into()], frames };
-        let origins = Origins::found(&footprint);
+        let source = Beginning::with(Gated(Semaphore::new(0)));
+        assert_eq!(*Origins::found(&footprint, Some(&source)).copied().borrow(), Copied { pending: 1, ..Copied::default() });
+        let origins = Origins::found(&footprint, None);
         origins.visited("https://a.test/again");
         origins.visited("data:text/html,hi");
         origins.has_frame("https://a.test/x", "https://f.test/y");

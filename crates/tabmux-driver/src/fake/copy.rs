@@ -61,13 +61,18 @@ impl FakeContext {
         let names = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
         self.origins.cookies_arrived(cookies.len() - refused.len(), names);
         self.origins.expect(&source.origins().await?);
+        self.fill_from(beginning);
+        Ok(())
+    }
+
+    pub(super) fn fill_from(&self, beginning: &Beginning) {
+        let source = Arc::clone(beginning.source());
         let (origins, jar) = (Arc::clone(&self.origins), Arc::clone(&self.cookies));
         locked(&self.filling).spawn(async move {
             let leisure = Leisure::default();
             origins.page_is_there();
             origins.fill(&*source, &leisure, leisure.opening(), |kept| std::future::ready(jar.put_kept(kept).map(|()| Vec::new()))).await;
         });
-        Ok(())
     }
 
     pub(super) async fn add_seeded(&self, seed: &PageSeed) -> Result<Planted> {

@@ -87,6 +87,10 @@ impl Form {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn shows(&self, document: u64, selector: &Selector) -> Result<bool> {
         match find(first_ref(document), selector) {
             Ok(_) => Ok(true),

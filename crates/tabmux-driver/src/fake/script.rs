@@ -17,6 +17,7 @@ pub(super) enum Script {
     Literal(Value),
     Href,
     Title,
+    Field,
     Cookies,
     SetCookie(String),
     Sleep { milliseconds: u64 },
@@ -60,6 +61,7 @@ impl Script {
         Some(match source {
             "location.href" => Self::Href,
             "document.title" => Self::Title,
+            "document.querySelector(\"#name\").value" => Self::Field,
             "document.cookie" => Self::Cookies,
             "hang()" | "new Promise(() => {})" => Self::Hang,
             "count()" => Self::Count,
@@ -149,6 +151,7 @@ mod tests {
         let cases = [
             ("location.href", Script::Href),
             ("document.title", Script::Title),
+            ("document.querySelector(\"#name\").value", Script::Field),
             ("document.cookie", Script::Cookies),
             ("document.cookie = \"k=v\"", Script::SetCookie("k=v".into())),
             ("document.cookie='k=v'", Script::SetCookie("k=v".into())),

@@ -2,10 +2,14 @@
 // happens at its point. What is not so yet is waited for, frame by frame, and what is in the way is named.
 
 // Comes when the page was drawn for the first time: until then the browser takes clicks and keys, and throws them away.
+const isDrawn = () => performance.getEntriesByType("paint").length > 0;
 async function drawn() {
   const until = performance.now() + 2000;
-  while (!performance.getEntriesByType("paint").length && performance.now() < until) await frame();
+  while (!isDrawn() && performance.now() < until) await frame();
 }
+
+// Moves the windows around its own too, as far as it has to be. A frame that is out of sight draws nothing.
+const toWindow = (element) => figureOf(element).scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
 
 const blocked = (element, why) => ({ fault: "blocked", text: `${labelOf(element)} ${why}` });
 
@@ -38,16 +42,24 @@ function unfit(element, need) {
   return null;
 }
 
+// What is drawn for an element: mostly itself.
+function figureOf(element) {
+  if (element.localName === "area") return imageOf(element) ?? element;
+  if (hasExtent(element)) return element;
+  const inner = spilt(element).find(isSeen);
+  return inner ? figureOf(inner) : element;
+}
+
 // The part of each of its boxes that the window shows, the largest first.
 function boxesOf(element) {
   const { innerWidth, innerHeight } = element.ownerDocument.defaultView;
   const boxes = [];
-  for (const { left, top, right, bottom } of element.getClientRects()) {
+  for (const { left, top, right, bottom } of element.localName === "area" ? areaBoxes(element) : element.getClientRects()) {
     const box = { left: Math.max(left, 0), top: Math.max(top, 0), right: Math.min(right, innerWidth), bottom: Math.min(bottom, innerHeight) };
     box.size = (box.right - box.left) * (box.bottom - box.top);
     if (box.right > box.left && box.bottom > box.top) boxes.push(box);
   }
-  if (!boxes.length && getComputedStyle(element).display === "contents") return [...element.children].flatMap(boxesOf);
+  if (!boxes.length && element.localName !== "area" && !hasExtent(element)) return spilt(element).filter(isSeen).flatMap(boxesOf);
   return boxes.sort((a, b) => b.size - a.size);
 }
 
@@ -61,7 +73,7 @@ function* pointsOf(element) {
 }
 
 const placeOf = (element) => {
-  const { x, y, width, height } = element.getBoundingClientRect();
+  const { x, y, width, height } = figureOf(element).getBoundingClientRect();
   return [x, y, width, height].join();
 };
 
@@ -151,7 +163,7 @@ const WAYS = ["center", "end", "start", "nearest"];
 function isInView(element) {
   const [box] = boxesOf(element);
   if (!box) return false;
-  const whole = element.getBoundingClientRect();
+  const whole = hasExtent(element) ? element.getBoundingClientRect() : { ...box, width: box.right - box.left, height: box.bottom - box.top };
   const middle = { x: whole.left + whole.width / 2, y: whole.top + whole.height / 2 };
   const hit = topmostAt(element, middle);
   return gets(element, hit);
@@ -174,6 +186,12 @@ async function goneOn(animations) {
   }
 }
 
+// In a frame of another site, whose place on the page is not known here.
+const isAbroad = (view) => {
+  while (holderOf(view)) view = view.parent;
+  return view !== view.top;
+};
+
 // `{ point }` where the element gets what happens, or why there is none.
 async function reach(element, need, bring, attempt) {
   const wrong = unfit(element, need);
@@ -182,8 +200,8 @@ async function reach(element, need, bring, attempt) {
   const away = bring && (attempt > 0 || !isInView(element));
   if (away) {
     const block = WAYS[attempt % WAYS.length];
-    element.scrollIntoView({ block, inline: block, behavior: "instant" });
-  }
+    figureOf(element).scrollIntoView({ block, inline: block, behavior: "instant" });
+  } else if (bring && isAbroad(view)) toWindow(element);
   const before = placeOf(element);
   const animations = animationsOf(element);
   if (animations.length > 0) await goneOn(animations);
@@ -199,7 +217,7 @@ async function reach(element, need, bring, attempt) {
       continue;
     }
     const outer = outwards(view, point);
-    if (!outer.holder) return outer;
+    if (!outer.holder) return { ...outer, brought: away };
     other ??= outer.hit;
   }
   if (!boxesOf(element).length) return blocked(element, bring ? "cannot be scrolled to" : "is outside of the part of the page that is shown");
@@ -209,10 +227,10 @@ async function reach(element, need, bring, attempt) {
 }
 
 // Finds the element and waits until it can be acted upon: `{ element, matched, … }` or what is wrong.
-async function ready({ selector, need = "act", bring = true, patience, opened = true }, fit) {
+// `way` is how it is brought into view first, where an earlier way did not do.
+async function ready({ selector, need = "act", bring = true, patience, opened = true, way = 0 }, fit) {
   const until = performance.now() + patience;
-  await drawn();
-  for (let attempt = 0; ; attempt++) {
+  for (let attempt = way; ; attempt++) {
     const began = performance.now();
     const found = find(selector);
     let wrong = found.fault ? found : null;
@@ -220,6 +238,8 @@ async function ready({ selector, need = "act", bring = true, patience, opened = 
     if (wrong && !opened && mayHide()) return { ...wrong, hidden: true };
     if (!wrong) {
       const element = standIn(found.element);
+      if (bring && !isDrawn()) toWindow(element);
+      await drawn();
       const got = fit ? await fit(found.element, attempt) : await reach(element, need, bring, attempt);
       if (!got.fault) return { ...found, stand: element, ...got };
       wrong = got;
@@ -251,23 +271,51 @@ verbs.box = async ({ selector }) => {
 };
 
 // What an action is told of the element it goes to.
-const told = ({ element, matched, point, path }) => ({ label: labelOf(element), matched, point, path });
+const told = ({ element, matched, point, path, brought }) => ({ label: labelOf(element), matched, point, path, brought });
 
-// A point of a frame of another origin, seen from the frame around it; null where this is not the frame around it.
-verbs.outwards = async ({ path, point, patience }) => {
+// The window at a path, where this script may look into it; else null.
+function windowAt(path) {
   const own = pathOf(globalThis);
-  if (own.length !== path.length - 1 || own.some((place, at) => place !== path[at])) return null;
-  const inner = globalThis[path.at(-1)];
+  if (own.some((place, at) => place !== path[at])) return null;
+  let view = globalThis;
+  try {
+    for (const place of path.slice(own.length)) view = view[place].document.defaultView;
+  } catch {
+    return null;
+  }
+  return view;
+}
+
+function holderIn(view, inner) {
+  const roots = [view.document, ...rootsBelow(view.document)];
+  return roots.flatMap((root) => [...root.querySelectorAll("iframe,frame,object,embed")]).find((one) => one.contentWindow === inner);
+}
+
+// A frame that came into view stands still for some pictures, until input finds it there.
+const STILL_PICTURES = 2;
+const MOST_MOVING_MS = 1000;
+
+// A point of a frame of another origin, seen from the window around it; null where that is not for this script to look into.
+verbs.outwards = async ({ path, point, patience, brought }) => {
+  const around = windowAt(path.slice(0, -1));
+  if (!around) return null;
   const until = performance.now() + patience;
-  for (;;) {
-    const holder = [...document.querySelectorAll("iframe,frame,object,embed")].find((one) => one.contentWindow === inner);
+  let still = brought ? 0 : STILL_PICTURES;
+  for (let before = null; ; ) {
+    const holder = holderIn(around, around[path.at(-1)]);
     if (!holder) return { fault: "blocked", text: "Its frame went away" };
-    const outer = throughFrame(holder, point);
-    if (!outer.holder) return outwards(globalThis, outer.point);
-    if (performance.now() >= until) {
-      const what = outer.hit ? cover(outer.hit, holder) : "the edge of the part that is shown";
+    let outer = throughFrame(holder, point);
+    if (!outer.holder) outer = outwards(around, outer.point);
+    const [place, now] = [placeOf(holder), performance.now()];
+    if (outer.holder) still = 0;
+    else if (still < STILL_PICTURES) still = place === before ? still + 1 : 0;
+    if (!outer.holder && still === STILL_PICTURES) return outer;
+    if (outer.holder && now >= until) {
+      const what = outer.hit ? cover(outer.hit, outer.holder) : "the edge of the part that is shown";
       return { fault: "blocked", text: `Its frame is covered by ${what}` };
     }
+    if (now >= until + MOST_MOVING_MS) return { fault: "blocked", text: "Its frame moves" };
+    before = place;
     await frame();
   }
 };

@@ -9,9 +9,18 @@ const LONGEST_MS = 10_000;
 
 let armed = null;
 
+// A window that shows another site by now is none of ours, and what listened there went with its document.
+function unheard(at, kinds, hear) {
+  try {
+    for (const kind of kinds) at.removeEventListener(kind, hear, true);
+  } catch (error) {
+    if (error.name !== "SecurityError") throw error;
+  }
+}
+
 function disarm() {
   if (!armed) return;
-  for (const [at, hear] of armed.listeners) for (const kind of WATCHED) at.removeEventListener(kind, hear, true);
+  for (const [at, hear] of armed.listeners) unheard(at, WATCHED, hear);
   clearTimeout(armed.timer);
   armed = null;
 }
@@ -28,7 +37,7 @@ function arm(element, { token, ends, times = 1, kind = "pointer" }) {
   stirred();
   const closed = kind === "pointer" ? closedRoot(element) : null;
   const mine = {
-    element, token, ends, times, kind, hit: null, missed: null, pressed: null, released: null, up: false, clicks: 0, listeners: [], timer: 0, done: () => {},
+    element, token, ends, times, kind, hit: null, missed: null, pressed: null, released: null, up: false, clicks: 0, own: 0, listeners: [], timer: 0, done: () => {},
   };
   const hear = (event) => armed === mine && event.isTrusted && heard(mine, event, closed);
   mine.listeners.push([element.ownerDocument.defaultView, hear]);
@@ -74,7 +83,9 @@ function pointedWell(mine, event, closed) {
 function keyedWell(mine, event) {
   if (event.type !== "keydown" && event.type !== "beforeinput") return false;
   const path = event.composedPath();
-  mine.hit ??= path.includes(seenAs(mine.element));
+  const own = path.includes(seenAs(mine.element));
+  mine.hit ??= own;
+  if (own && event.type === mine.ends) mine.own++;
   if (mine.hit) return true;
   mine.missed ??= path[0];
   holdBack(event);
@@ -172,9 +183,12 @@ verbs.point = async (wanted) => {
   return told(got);
 };
 
+// In old pages without a doctype a bare `:hover` means links only.
+const HOVERED = ":is(:hover)";
+
 verbs.hovered = async () => {
   if (!pointed?.isConnected) return { fault: "unknown", text: "The element went away under the pointer" };
-  if (pointed.matches(":hover")) return {};
-  const over = [...pointed.ownerDocument.querySelectorAll(":hover")].at(-1);
+  if (pointed.matches(HOVERED)) return {};
+  const over = [...pointed.ownerDocument.querySelectorAll(HOVERED)].at(-1);
   return blocked(pointed, over ? `is not under the pointer: ${cover(over, pointed)} is` : "is not under the pointer");
 };

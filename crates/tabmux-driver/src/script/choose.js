@@ -36,12 +36,13 @@ function choice(element, wanted) {
   return { plan: "keys", keys: ["ArrowDown"] };
 }
 
-function chosen(field) {
+async function chosen(field) {
   const { element, wanted } = field;
   // Where arrow keys only open the list (macOS), the page is told by events of ours.
-  if (!element.multiple && element.selectedIndex === wanted[0] - 1) {
+  if (!field.heard && !element.multiple && element.selectedIndex === wanted[0] - 1) {
     element.selectedIndex = wanted[0];
     for (const kind of ["input", "change"]) element.dispatchEvent(new Event(kind, { bubbles: true, composed: kind === "input" }));
+    await rest();
   }
   const labels = quoted([...element.selectedOptions].map((option) => option.label));
   return holds(field) ? { now: `Chosen: ${labels}.` } : blocked(element, `did not keep the choice: it is ${labels || "empty"} now`);

@@ -17,7 +17,7 @@ verbs.grab = async ({ token, ...wanted }) => {
   };
   dragged?.stop();
   mine.kinds = ["dragstart", "drop", "mouseup"];
-  mine.stop = () => mine.kinds.forEach((kind) => view.removeEventListener(kind, mine.hear, true));
+  mine.stop = () => unheard(view, mine.kinds, mine.hear);
   mine.kinds.forEach((kind) => view.addEventListener(kind, mine.hear, true));
   dragged = mine;
   return told(got);

@@ -32,6 +32,12 @@ function kindOfField(element) {
   return list ? "custom" : null;
 }
 
+// As it was written, but for what editors write in their own way: spaces that do not break, and an end of the last line.
+const asWritten = (text) => text.replaceAll("\u00a0", " ").replace(/\n$/, "");
+
+// What is in its lines, whatever is between them.
+const inLines = (text) => text.split("\n").map(oneLine).filter(Boolean).join("\n");
+
 const valueOf = (element) => (element.isContentEditable && !("value" in element) ? element.innerText : element.value) ?? "";
 
 // What may be said of a value.
@@ -72,7 +78,7 @@ const PLANS = {
   },
 
   rich(element, value) {
-    if (oneLine(valueOf(element)) === oneLine(value)) return { plan: "done" };
+    if (asWritten(valueOf(element)) === asWritten(value)) return { plan: "done" };
     selectAll(element);
     return value === "" ? { plan: "keys", keys: ["Delete"] } : { plan: "insert", text: value };
   },
@@ -153,7 +159,7 @@ function holds({ element, kind, wanted }) {
   if (kind === "check") return isChecked(element) === wanted;
   if (kind === "select") return [...element.selectedOptions].map((option) => option.index).join() === [...wanted].sort((a, b) => a - b).join();
   if (kind === "file") return element.files.length === wanted;
-  return valueOf(element) === wanted || (element.type !== "password" && oneLine(valueOf(element)) === oneLine(wanted));
+  return valueOf(element) === wanted || (element.type !== "password" && inLines(valueOf(element)) === inLines(wanted));
 }
 
 // Reports that the page heard of the value, in case it goes elsewhere for it; keeps from it a value that a field has to pass
@@ -182,7 +188,7 @@ function follow(token, mute) {
   const before = mine.leave;
   mine.leave = () => {
     before();
-    for (const kind of kinds) view.removeEventListener(kind, hear, true);
+    unheard(view, kinds, hear);
   };
 }
 

@@ -16,10 +16,9 @@ function focused() {
 
 let typing = null;
 
-verbs.focus = async ({ selector, token, times, text, ...wanted }) => {
+verbs.focus = async ({ selector, token, times, text, anyway, ...wanted }) => {
   let element;
   let matched = 1;
-  await drawn();
   if (selector) {
     const got = await ready({ selector, ...wanted }, async (found) => {
       const own = fieldOf(found);
@@ -35,8 +34,9 @@ verbs.focus = async ({ selector, token, times, text, ...wanted }) => {
       selection.collapseToEnd();
     }
   } else {
+    await drawn();
     const now = focused();
-    if (now.foreign || !document.hasFocus()) return { fault: "foreign" };
+    if (now.foreign || !(anyway || document.hasFocus())) return { fault: "foreign" };
     element = now.element;
   }
   const root = element === element.ownerDocument.body || element === element.ownerDocument.documentElement;
@@ -58,13 +58,15 @@ function takesFocus(element) {
 // Whether the keys of a text came to something.
 verbs.typed = async ({ token, any }) => {
   await rest();
+  const keys = armed;
   // Where no key was pressed, none is missed.
   const landed = any && armed?.hit !== false ? {} : await verbs.landed({ token, patience: 0 });
   disarm();
   if (landed.fault || !typing) return landed;
   const { element, before, text } = typing;
   const editable = kindOfField(element) === "text" || element.isContentEditable;
-  if (!element.isConnected || !editable || !text) return {};
+  if (!editable || !text) return {};
+  if (!element.isConnected) return drawnAnew(element, keys, text);
   const now = valueOf(element);
   const stays = element.getRootNode().activeElement === element;
   // Enter may have sent it away.
@@ -77,6 +79,14 @@ verbs.typed = async ({ token, any }) => {
   }
   return { now: `It is ${shown(element)} now, which is not all of the text.` };
 };
+
+// The field is gone. One that got every key may have been done with; else the one in its place must have the text.
+function drawnAnew(former, keys, text) {
+  if (text.includes("\n") || !keys || keys.own >= keys.clicks) return {};
+  const { element } = focused();
+  if (element && kindOfField(element) && letters(valueOf(element)).includes(letters(text))) return { now: `The page drew it anew, and it is ${shown(element)} now.` };
+  return blocked(former, `went away while it was typed into: it got ${keys.own} of ${keys.clicks} keys`);
+}
 
 const moves = (element, axis) => {
   const overflow = getComputedStyle(element)[axis === "y" ? "overflowY" : "overflowX"];

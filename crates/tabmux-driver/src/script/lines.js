@@ -29,7 +29,12 @@ function linesOf(children) {
           if (line.parts.length > (line.only ? 1 : 0)) flush();
         } else if (typeof child === "string") {
           const text = child.trim();
-          if (text !== "") line.parts.push({ text: quote(cut(text, LONGEST_TEXT)), role: "", ref: 0 });
+          if (text !== "") {
+            const before = line.parts.at(-1);
+            // What stands beside a control without a name is not its name.
+            if (before?.ref > 0 && before.text === `e${before.ref} ${before.role}` && ACTIVE_ROLES.has(before.role)) before.text += ' ""';
+            line.parts.push({ text: quote(cut(text, LONGEST_TEXT)), role: "", ref: 0 });
+          }
         } else if (child.inline) {
           line.parts.push({ text: child.head, role: child.role, ref: child.ref });
           add(child.children);

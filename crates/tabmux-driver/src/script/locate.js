@@ -8,10 +8,20 @@ const oneLine = (text) => text.replace(/\s+/g, " ").trim();
 
 // Whether a person could see it: drawn, and not without any extent.
 function isSeen(element) {
+  if (element.localName === "area") return isSeenArea(element);
   if (!element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true })) return false;
+  return hasExtent(element) || spilt(element).some(isSeen);
+}
+
+function hasExtent(element) {
   for (const { width, height } of element.getClientRects()) if (width > 0 && height > 0) return true;
-  // One without a box of its own is seen by its children.
-  return getComputedStyle(element).display === "contents" && [...element.children].some(isSeen);
+  return false;
+}
+
+// What shows an element that has no extent of its own: what is in it, and floats or stands elsewhere.
+function spilt(element) {
+  const { display, overflow } = getComputedStyle(element);
+  return display === "contents" || overflow === "visible" ? [...element.children] : [];
 }
 
 function byXPath(root, path) {

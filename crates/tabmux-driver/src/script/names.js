@@ -22,6 +22,13 @@ const rendered = (element) => {
 // The words in a node, for a name. `asked` is the element whose name it is, which says nothing about itself in its label.
 // `transform` is how its own text is shown, where that is known.
 function wordsIn(node, asked, hidden, transform) {
+  const words = wordsWithin(node, asked, hidden, transform);
+  if (!mayAdorn(node.getRootNode())) return words;
+  const [before, after] = [styled(node, "::before"), styled(node, "::after")];
+  return words.trim() === "" ? `${before}${words}${after}` : `${legible(before)}${words}${legible(after)}`;
+}
+
+function wordsWithin(node, asked, hidden, transform) {
   if (isLeaf(node)) return transform === undefined ? asShown(node.textContent, node) : transformed(node.textContent, transform);
   let words = "";
   for (let child = firstInside(node); child !== null; child = child.nextSibling) {
@@ -121,20 +128,54 @@ function ownName(element, role, transform) {
   if (native !== undefined && native.trim() !== "") return native;
   if (NAMED_BY_CONTENT.has(role)) {
     const words = wordsIn(element, element, false, transform);
-    if (element.localName === "summary" || words.trim() === "") return `${styled(element, "::before")}${words}${styled(element, "::after")}`.trim() || titleOf(element);
-    return words;
+    return words.trim() === "" ? titleOf(element) : words;
   }
   return titleOf(element);
 }
 
 const titleOf = (element) => element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("aria-placeholder") || "";
 
-// What a style writes before or after an element. To ask is dear, so only those are asked that mostly have it: what opens and
-// closes, and what would have no name.
+// What a style writes before or after an element. To ask is dear, so nobody is asked where no style sheet does that.
 function styled(element, where) {
-  const { content } = getComputedStyle(element, where);
-  if (content === "none" || content === "normal") return "";
-  return [...content.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, "$1")).join("");
+  const { content, display } = getComputedStyle(element, where);
+  if (content === "none" || content === "normal" || display === "none" || /\bcounters?\(/.test(content)) return "";
+  // What is written for those who do not see it comes last.
+  const said = content.split(/ \/ (?=")/).at(-1);
+  const text = [...said.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, "$1")).join("");
+  return text === "" || display === "inline" ? text : ` ${text} `;
+}
+
+// The signs that fonts of icons have for themselves are no words, and where there are words nobody misses them.
+const legible = (text) => text.replace(/\p{Co}/gu, "");
+
+const ADORNS = /::?(before|after)\b/;
+
+// Whether a style sheet of this tree may write before or after elements. One of another site does not say.
+function mayAdorn(root) {
+  const book = bookOf(root);
+  return (book.adorned ??= [...(root.styleSheets ?? NONE), ...(root.adoptedStyleSheets ?? NONE)].some(sheetAdorns));
+}
+
+const sheetsRead = new WeakMap();
+
+function sheetAdorns(sheet) {
+  let rules;
+  try {
+    rules = sheet.cssRules;
+  } catch {
+    return true;
+  }
+  const known = sheetsRead.get(rules);
+  if (known?.length === rules.length) return known.adorns;
+  const adorns = [...rules].some(ruleAdorns);
+  sheetsRead.set(rules, { length: rules.length, adorns });
+  return adorns;
+}
+
+function ruleAdorns(rule) {
+  if (ADORNS.test(rule.selectorText ?? "")) return true;
+  if (rule.styleSheet) return sheetAdorns(rule.styleSheet);
+  return rule.cssRules?.length > 0 && [...rule.cssRules].some(ruleAdorns);
 }
 
 const fromChild = (element, selector) => {
@@ -172,27 +213,33 @@ function labelsOf(element) {
   return labels?.map((label) => (rendered(label) ? labelText(label, element) : "")).join(" ");
 }
 
-// The labels of each tree by what they are for: `element.labels` goes through the whole tree for each element that is asked. It
-// holds for as long as no other script can have run; a walk keeps its own.
-let labelBook = null;
+// What is known of each tree: the labels by what they are for, since `element.labels` goes through the whole tree for each element
+// that is asked, and whether its styles write words. It holds for as long as no other script can have run; a walk keeps its own.
+let treeBook = null;
+
+function bookOf(root) {
+  if (treeBook === null) {
+    treeBook = new Map();
+    queueMicrotask(() => (treeBook = null));
+  }
+  let book = treeBook.get(root);
+  if (book === undefined) treeBook.set(root, (book = { labels: null, adorned: null }));
+  return book;
+}
 
 function labelsBy(element) {
-  if (labelBook === null) {
-    labelBook = new Map();
-    queueMicrotask(() => (labelBook = null));
-  }
   const root = element.getRootNode();
-  let book = labelBook.get(root);
-  if (book === undefined) {
-    book = new Map();
-    labelBook.set(root, book);
-    for (const label of root.querySelectorAll?.("label") ?? NONE) {
-      const control = label.control;
-      if (book.has(control)) book.get(control).push(label);
-      else if (control !== null) book.set(control, [label]);
-    }
+  return (bookOf(root).labels ??= labelsIn(root)).get(element);
+}
+
+function labelsIn(root) {
+  const labels = new Map();
+  for (const label of root.querySelectorAll?.("label") ?? NONE) {
+    const control = label.control;
+    if (labels.has(control)) labels.get(control).push(label);
+    else if (control !== null) labels.set(control, [label]);
   }
-  return book.get(element);
+  return labels;
 }
 
 function inputName(element) {

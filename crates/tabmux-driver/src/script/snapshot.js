@@ -51,7 +51,9 @@ function narrowed(lines, { interactive, depth, find, from, to }) {
     lines = first < 0 ? [] : lines.slice(first, lines.findLastIndex(inside) + 1);
   }
   if (interactive) {
-    const active = (line) => ({ ...line, depth: 0, parts: line.parts.filter((part) => part.ref > 0) });
+    // What has no name of its own is called by its words.
+    const words = (part, before) => part.role === "" && before?.ref > 0 && !before.text.includes('"');
+    const active = (line) => ({ ...line, depth: 0, parts: line.parts.filter((part, at, all) => part.ref > 0 || words(part, all[at - 1])) });
     lines = lines.map(active).filter((line) => line.parts.length > 0);
   }
   if (depth !== undefined) lines = shallow(lines, depth);

@@ -28,13 +28,13 @@ async function survey(root) {
   const children = [];
   const top = entry(children, document, { quiet: false, mute: false, level: 0, acted: false });
   walk.stack.push({ ...top, child: root, list: [root] });
-  const labels = (labelBook = new Map());
+  const book = (treeBook = new Map());
   let until = performance.now() + SLICE_MS;
   while (walk.stack.length > 0) {
     if ((++walk.count & 127) === 0 && performance.now() > until) {
-      labelBook = null;
+      treeBook = null;
       await pause();
-      labelBook = labels;
+      treeBook = book;
       until = performance.now() + SLICE_MS;
     }
     const inner = walk.stack.at(-1);
@@ -43,7 +43,7 @@ async function survey(root) {
     else if (node.nodeType === 3) say(inner, node.data, walk);
     else if (node.nodeType === 1) open(node, inner, walk);
   }
-  labelBook = null;
+  treeBook = null;
   return { children, frames: walk.frames };
 }
 

@@ -113,3 +113,24 @@ fn a_schema_says_no_more_than_it_must() {
     assert_eq!(own_schema::<Sample>(), expected);
     assert_eq!(own_schema::<NoArguments>(), json!({ "type": "object", "properties": {}, "additionalProperties": false }));
 }
+
+/// What agents that know other tools ask for.
+#[test]
+fn the_nearest_tool_is_the_one_that_was_meant() {
+    let nearest = |asked: &str| super::nearest(asked, crate::TABLE.iter().map(|tool| tool.name));
+    for (asked, meant) in [
+        ("click", "click_element"),
+        ("browser_click", "click_element"),
+        ("browser_navigate", "navigate"),
+        ("take_screenshot", "screenshot"),
+        ("browser_snapshot", "snapshot"),
+        ("browser_drag", "drag"),
+        ("navigat", "navigate"),
+        ("browser_press_key", "press_key"),
+        ("wait", "wait_for"),
+        ("evaluate_script", "evaluate"),
+    ] {
+        assert_eq!(nearest(asked), Some(meant), "{asked}");
+    }
+    assert_eq!(nearest("zzzz"), None);
+}

@@ -7,6 +7,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("close_session", 50),
     ("close_all_sessions", 66),
     ("share_session", 172),
+    ("fork", 87),
     ("navigate", 136),
     ("new_page", 84),
     ("list_pages", 69),
@@ -38,5 +39,5 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("downloads", 77),
     ("pdf", 95),
     ("restore", 67),
-    ("migrate", 109),
+    ("migrate", 106),
 ];

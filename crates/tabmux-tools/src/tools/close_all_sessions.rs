@@ -36,7 +36,8 @@ impl DeskTool for Close {
         let names: Vec<_> = closed.iter().map(|session| visible::line(&session.session_id)).collect();
         let (number, list) = (counted(names.len(), "session"), names.join(", "));
         let text = match (names.is_empty(), detach) {
-            (true, _) => "There was no session to close.".to_owned(),
+            (true, false) => "There was no session to close.".to_owned(),
+            (true, true) => "There was no session to hand over; what is the operator's stays so.".to_owned(),
             (false, false) => format!("Closed {number}: {list}."),
             (false, true) => format!("Detached {number}: {list}. They stay open and belong to the operator now."),
         };

@@ -29,6 +29,7 @@ struct Sequence {
     /// Default stop
     on_error: Option<OnError>,
     /// Sessions to do it in at once and compare: names or {sessionId, actions}
+    #[serde(alias = "fan_out")]
     #[schemars(with = "Option<Vec<NameOrObject>>")]
     fan_out: Option<Vec<Value>>,
 }

@@ -54,9 +54,10 @@ fn line(session: &SessionView) -> String {
     let memory = session.memory_kb.map(|kb| format!(", {} MB", kb / 1024)).unwrap_or_default();
     let state = if session.state == "active" { String::new() } else { format!(", {}", session.state) };
     let copy = session.from.as_deref().map(|from| format!(", copy of {}", visible::line(from))).unwrap_or_default();
+    let hint = session.hint.as_deref().map(|hint| format!(". {hint}")).unwrap_or_default();
     let place = session.url.as_deref().map(|url| format!(", at {}", visible::line(url))).unwrap_or_default();
     format!(
-        "{} ({}, {}): {}, isolation {}, {} old{copy}{memory}{state}{place}",
+        "{} ({}, {}): {}, isolation {}, {} old{copy}{memory}{state}{place}{hint}",
         visible::line(&session.session_id),
         session.kind,
         session.id,
@@ -120,21 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn orphans_memory_and_notes_are_said() {
-        let list = SessionList {
-            sessions: vec![SessionView {
-                state: "orphaned".into(),
-                memory_kb: Some(20_480),
-                age_s: 7200,
-                from: Some("profile:work".into()),
-                ..TestDesk::session("old", 1)
-            }],
-            current_session: None,
-            note: Some("Sessions of others are not shown.".into()),
+    fn orphans_losses_memory_and_notes_are_said() {
+        let old = SessionView {
+            state: "orphaned".into(),
+            memory_kb: Some(20_480),
+            age_s: 7200,
+            from: Some("profile:work".into()),
+            ..TestDesk::session("old", 1)
         };
+        let lost = SessionView { state: "lost".into(), hint: Some("restore brings it back.".into()), ..TestDesk::session("web", 2) };
+        let list = SessionList { sessions: vec![old, lost], current_session: None, note: Some("Sessions of others are not shown.".into()) };
         insta::assert_snapshot!(listed(&list), @r"
-        1 session, none current: name one as sessionId or call set_current_session
+        2 sessions, none current: name one as sessionId or call set_current_session
         old (browser, sess_00000001): 0 tabs, isolation context, 2h old, copy of profile:work, 20 MB, orphaned
+        web (browser, sess_00000002): 0 tabs, isolation context, 1m old, lost. restore brings it back.
         Sessions of others are not shown.
         ");
     }

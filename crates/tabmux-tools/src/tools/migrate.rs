@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_core::Touch;
 
-use super::start_browser::Isolation;
 use crate::arguments::{of_page, own_schema};
 use crate::{Arguments, Common, Effect, Group, Level, Move, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
 
@@ -22,10 +21,27 @@ pub(crate) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Migrate {
-    /// context or browser
-    isolation: Option<Isolation>,
+    /// What is its own
+    isolation: Option<Own>,
     /// No window
     headless: Option<bool>,
+}
+
+/// The units with logins of their own: what is a session's must not become everybody's.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Own {
+    Context,
+    Browser,
+}
+
+impl From<Own> for tabmux_driver::Isolation {
+    fn from(own: Own) -> Self {
+        match own {
+            Own::Context => Self::Context,
+            Own::Browser => Self::Browser,
+        }
+    }
 }
 
 struct Moving;
@@ -72,6 +88,8 @@ mod tests {
         t2 http://a.test/ (current)
         ");
         assert_eq!(pages.houses(), [Move::To { isolation: Some(Isolation::Browser), headless: Some(false) }]);
-        assert_eq!(pages.call("migrate", json!({ "isolation": "moon" })).await.unwrap_err().code, Code::BadArgument);
+        for nowhere in ["moon", "window", "tab"] {
+            assert_eq!(pages.call("migrate", json!({ "isolation": nowhere })).await.unwrap_err().code, Code::BadArgument);
+        }
     }
 }

@@ -33,7 +33,7 @@ impl DeskTool for SetCurrent {
     async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_desk(common, &args)?;
         let name = common.session.as_deref().ok_or_else(|| missing("sessionId", "a session's name, from list_sessions"))?;
-        let session = desk.set_current(name)?;
+        let session = desk.set_current(name).await?;
         Ok(Reply::text(format!("Current session: {}.", visible::line(&session.session_id)))
             .with("sessionId", session.session_id)
             .with("sessionType", session.kind))

@@ -27,6 +27,9 @@ pub(super) fn run(config: &Config, form: Form, verb: AgentSession) -> Outcome {
         AgentSession::List => ("list", Absent::Say, [None, None]),
     };
     let answer = ask(config, absent, method, params.into_iter().flatten().collect())?;
+    if let (Form::Text, Some(warning)) = (form, answer["warning"].as_str()) {
+        output::note(warning);
+    }
     output::report(form, &answer, || match method {
         "open" => show(&answer["session_id"]),
         "tab" => show(&answer["tab_id"]),

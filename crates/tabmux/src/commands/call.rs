@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use tabmux_core::{Code, Fault};
+use tabmux_tools::{is_for_later, named};
 use tabmux_wire::control::Ask;
 
 use crate::cli::{At, Short};
@@ -12,24 +12,20 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
 
-/// Tools that the contract names and a later version has. One that is in the table by now is called.
-const LATER: [&str; 5] = ["start_app_session", "start_session", "snapshot", "get_visible_elements", "execute_sequence"];
-
 pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
     let args = with_absolute_file(&tool, args, &config.env.cwd)?;
     let reply = call(config, tool, place(args, at))?;
+    if form == Form::Text {
+        beside(&reply).into_iter().for_each(output::note);
+    }
     output::report(form, &reply, || text_of(&reply))
-}
-
-fn is_for_later(tool: &str) -> bool {
-    LATER.contains(&tool) && tabmux_tools::find(tool).is_none()
 }
 
 /// Makes a call: `{content, result, structured}`, or the tool's own failure.
 pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> Outcome<Value> {
+    // No daemon is started for it.
     if is_for_later(&tool) {
-        let message = format!("The tool {tool} is not in this version yet.");
-        return Err(Fault::new(Code::Unsupported, message, "`tabmux tools` lists what there is.").into());
+        named(&tool)?;
     }
     Control::open_or_start(config)?.ask(&Ask::Call { tool, args })
 }
@@ -89,12 +85,17 @@ fn place(mut args: Map<String, Value>, at: At) -> Map<String, Value> {
     args
 }
 
-/// The text an agent would read, without the block that says which session was picked: that is no part of the result.
+/// What was said beside the result: news of the session, and how the call fared.
+fn beside(reply: &Value) -> Vec<&str> {
+    let said = |name: &str| reply["result"][name].as_array().into_iter().flatten().filter_map(Value::as_str);
+    said("news").chain(said("notes")).collect()
+}
+
+/// The text an agent would read, without the blocks around it: news, notes and which session was picked are no part of the result.
 pub(super) fn text_of(reply: &Value) -> String {
-    let parts = match reply["content"].as_array().map_or(&[][..], Vec::as_slice) {
-        [parts @ .., last] if !parts.is_empty() && is_session_line(last) => parts,
-        parts => parts,
-    };
+    let blocks = reply["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let (before, after) = (usize::from(has(reply, "news")), blocks.len() > 1 && blocks.last().is_some_and(|last| is_footer(reply, last)));
+    let parts = &blocks[before.min(blocks.len())..blocks.len() - usize::from(after)];
     let shown = parts.iter().map(|part| match part["type"].as_str() {
         Some("text") => part["text"].as_str().unwrap_or_default().to_owned(),
         Some("image") => format!(
@@ -107,8 +108,13 @@ pub(super) fn text_of(reply: &Value) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-fn is_session_line(part: &Value) -> bool {
-    part["text"].as_str().is_some_and(|text| text.starts_with("[sessionId: ") && text.ends_with(']') && !text.contains('\n'))
+fn has(reply: &Value, name: &str) -> bool {
+    reply["result"][name].is_array()
+}
+
+fn is_footer(reply: &Value, part: &Value) -> bool {
+    let is_session = |text: &str| text.starts_with("[sessionId: ") && text.ends_with(']') && !text.contains('\n');
+    has(reply, "notes") || part["text"].as_str().is_some_and(is_session)
 }
 
 #[cfg(test)]
@@ -131,6 +137,9 @@ mod tests {
         assert_eq!(text_of(&json!({"content": [text("3"), text(session)]})), "3");
         assert_eq!(text_of(&json!({"content": [text(session)]})), session, "a script's own result");
         assert_eq!(text_of(&json!({"content": [text(session), text("3")]})), format!("{session}\n3"));
+        let content = [text("It crashed."), text("3"), text(&format!("(Waited.)\n{session}"))];
+        let reply = json!({"content": content, "result": {"news": ["It crashed."], "notes": ["(Waited.)"]}});
+        assert_eq!((text_of(&reply), beside(&reply)), ("3".into(), vec!["It crashed.", "(Waited.)"]));
     }
 
     #[test]

@@ -52,7 +52,8 @@ fn server(config: &Config, program: &Path) -> Value {
             args.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
         }
     }
-    for pair in &flags.set {
+    // Which windows are whose is the operator's alone.
+    for pair in flags.set.iter().filter(|pair| !pair.starts_with("window.")) {
         args.extend(["--set".to_owned(), pair.clone()]);
     }
     args.push("mcp".into());
@@ -68,7 +69,7 @@ fn server(config: &Config, program: &Path) -> Value {
 /// A variable as it reads in any working directory; one that is not set is none.
 fn passed_on(config: &Config, name: &str) -> Option<String> {
     let value = config.env.get(name)?;
-    let is_place = PLACES.contains(&name) || (name == "TABMUX_BROWSER" && value.contains('/'));
+    let is_place = PLACES.contains(&name) || name == "TABMUX_BROWSER_PROFILE" || (name == "TABMUX_BROWSER" && value.contains('/'));
     Some(if is_place { config.env.cwd.join(value).to_string_lossy().into_owned() } else { value.to_owned() })
 }
 

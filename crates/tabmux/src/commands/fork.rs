@@ -1,13 +1,14 @@
 //! `tabmux fork`: log in once, fan out.
 
 use serde_json::Value;
+use tabmux_core::Fault;
 use tabmux_wire::control::{Ask, WireFault};
 
 use super::Done;
 use super::format::show;
 use crate::cli::Fork;
 use crate::control::Control;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::{self, Form};
 use crate::settings::Config;
 
@@ -26,7 +27,7 @@ pub(super) fn run(config: &Config, form: Form, fork: Fork) -> Outcome<Done> {
     output::report(form, &answer, || made.iter().map(name).collect::<Vec<_>>().join("\n"))?;
     let Ok(fault) = serde_json::from_value::<WireFault>(answer["error"].clone()) else { return Ok(Done::Well) };
     if form == Form::Text {
-        output::fail(form, &Failure { exit: Exit::CallFailed, fault: fault.into() });
+        output::fail(form, &Fault::from(fault).into());
     }
     Ok(Done::Badly)
 }

@@ -34,13 +34,18 @@ fn described(status: &Value) -> String {
         Value::Null => status["listen_error"].as_str().map_or_else(|| "off".to_owned(), |why| format!("off: {why}")),
         listen => format!("http://{}:{}", show(&listen["addr"]), show(&listen["port"])),
     };
+    let counts = &status["sessions"];
+    let mut sessions = format!("{} active, {} orphaned", show(&counts["active"]), show(&counts["orphaned"]));
+    if counts["lost"].as_u64().is_some_and(|lost| lost > 0) {
+        sessions.push_str(&format!(", {} lost", show(&counts["lost"])));
+    }
     let rows = [
         ("version", show(&status["version"])),
         ("pid", show(&status["pid"])),
         ("up for", format!("{} s", show(&status["uptime_s"]))),
         ("socket", show(&status["socket"])),
         ("http", listen),
-        ("sessions", format!("{} active, {} orphaned", show(&status["sessions"]["active"]), show(&status["sessions"]["orphaned"]))),
+        ("sessions", sessions),
         ("clients", show(&status["clients"])),
         (
             "calls",

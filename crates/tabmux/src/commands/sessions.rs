@@ -47,6 +47,10 @@ fn list(config: &Config, mut control: Control, form: Form, ls: &Ls) -> Outcome {
         let own = !ls.all && config.token.is_none();
         output::note(if own { "No sessions of yours; --all shows everybody's." } else { "No sessions." });
     }
+    if form == Form::Text {
+        let hints = sessions.iter().filter(|session| session["hint"].is_string());
+        hints.for_each(|session| output::note(&format!("{}: {}", show(&session["sessionId"]), show(&session["hint"]))));
+    }
     output::report(form, &answer, || output::table(["NAME", "ID", "TYPE", "STATE", "TABS", "CREATED", "OWNER"], &rows))
 }
 

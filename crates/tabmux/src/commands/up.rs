@@ -166,7 +166,10 @@ impl Supervisor {
 
     async fn introduce(&self, watched: &Watched) -> Outcome {
         if matches!(watched, Watched::Adopted(_)) {
-            output::note("A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies.");
+            output::note(
+                "A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies. \
+                 Settings given here hold from that start on.",
+            );
         }
         let config = Arc::clone(&self.config);
         let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;

@@ -12,7 +12,7 @@ const fn key(name: &'static str, variable: Option<&'static str>) -> Key {
     Key { name, variable }
 }
 
-pub(super) const KEYS: [Key; 27] = [
+pub(super) const KEYS: [Key; 28] = [
     key("session.idle", Some("TABMUX_SESSION_IDLE")),
     key("session.orphan_grace", Some("TABMUX_ORPHAN_GRACE")),
     key("session.save", Some("TABMUX_SESSION_SAVE")),
@@ -29,6 +29,7 @@ pub(super) const KEYS: [Key; 27] = [
     key("reply.session_info", None),
     key("browser", Some("TABMUX_BROWSER")),
     key("browser_args", Some("TABMUX_BROWSER_ARGS")),
+    key("browser_profile", Some("TABMUX_BROWSER_PROFILE")),
     key("headless", Some("TABMUX_HEADLESS")),
     key("window.bounds", Some("TABMUX_WINDOW_BOUNDS")),
     key("window.scope", None),

@@ -127,6 +127,7 @@ fn a_bad_value_names_key_value_source_and_choices() {
         (Desk::new().var("TABMUX_LOG", "loud"), ["log = \"loud\"", "TABMUX_LOG", "debug"]),
         (Desk::new().var("TABMUX_WINDOW_BOUNDS", "20,20"), ["window.bounds = \"20,20\"", "TABMUX_WINDOW_BOUNDS", "20,20,1800x1200"]),
         (Desk::new().file("a = \n"), ["c.toml:1", "not TOML", "Correct"]),
+        (Desk::new().var("TABMUX_SESSION_IDLE", "\u{fffd}"), ["TABMUX_SESSION_IDLE = \"\u{fffd}\"", "no UTF-8", "unset"]),
     ] {
         let complaint = desk.complaint();
         for part in parts {

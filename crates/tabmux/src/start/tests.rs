@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tabmux_wire::hello::Role;
 
 use super::*;
+use crate::failure::Exit;
 use crate::settings::{Config, Environment, Flags};
 
 const MODE: &str = "TABMUX_TEST_DOUBLE";

@@ -1,5 +1,6 @@
-//! The daemon is killed at every step of opening a session, opening a tab and ending a session. What it was doing is then
-//! either done or undone, never half, and another agent that works meanwhile notices nothing but a pause.
+//! The daemon is killed at every step of opening a session, copying one, opening a tab, moving and ending a session. What it was doing
+//! is then either done or undone, never half: a copy that is there is logged in wherever its source was. Another agent that works
+//! meanwhile notices nothing but a pause.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,33 +16,40 @@ use crate::support::{Chance, Lab, Mcp, Reply, SOON, amount, is_soak, until, wait
 enum Deed {
     Open,
     Tab,
+    /// Of a living session.
     Copy,
+    /// Of a storage state that nobody can read again.
+    CopyState,
     Move,
     Close,
 }
 
+const OPENING: &[Deed] = &[Deed::Open, Deed::Copy, Deed::CopyState];
+const PAGES: &[Deed] = &[Deed::Open, Deed::Tab, Deed::Copy, Deed::CopyState];
+const COPYING: &[Deed] = &[Deed::Copy, Deed::CopyState];
+
 /// Where the daemon dies, and in which deeds it passes there.
 const POINTS: [(&str, &[Deed]); 26] = [
-    ("open-reserving", &[Deed::Open]),
-    ("open-reserved", &[Deed::Open]),
-    ("open-announcing", &[Deed::Open]),
-    ("open-announced", &[Deed::Open]),
-    ("open-has-directory", &[Deed::Open]),
-    ("open-has-source", &[Deed::Open]),
-    ("open-has-browser", &[Deed::Open]),
-    ("context-created", &[Deed::Open]),
-    ("context-furnished", &[Deed::Open]),
-    ("open-has-context", &[Deed::Open]),
-    ("open-writing", &[Deed::Open]),
-    ("open-written", &[Deed::Open]),
-    ("tab-begins", &[Deed::Open, Deed::Tab]),
-    ("page-created", &[Deed::Open, Deed::Tab]),
-    ("page-attached", &[Deed::Open, Deed::Tab]),
-    ("tab-has-page", &[Deed::Open, Deed::Tab]),
-    ("tab-writing", &[Deed::Open, Deed::Tab]),
-    ("copy-read", &[Deed::Copy]),
-    ("copy-cookies-set", &[Deed::Copy]),
-    ("copy-origin-written", &[Deed::Copy]),
+    ("open-reserving", OPENING),
+    ("open-reserved", OPENING),
+    ("open-announcing", OPENING),
+    ("open-announced", OPENING),
+    ("open-has-directory", OPENING),
+    ("open-has-source", OPENING),
+    ("open-has-browser", OPENING),
+    ("context-created", OPENING),
+    ("context-furnished", OPENING),
+    ("open-has-context", OPENING),
+    ("open-writing", OPENING),
+    ("open-written", OPENING),
+    ("tab-begins", PAGES),
+    ("page-created", PAGES),
+    ("page-attached", PAGES),
+    ("tab-has-page", PAGES),
+    ("tab-writing", PAGES),
+    ("copy-read", COPYING),
+    ("copy-cookies-set", COPYING),
+    ("copy-origin-written", COPYING),
     ("move-has-context", &[Deed::Move]),
     ("move-has-pages", &[Deed::Move]),
     ("move-written", &[Deed::Move]),
@@ -53,6 +61,16 @@ const POINTS: [(&str, &[Deed]); 26] = [
 /// And those of an ending that nobody waits for any more.
 const LATE_POINTS: [&str; 3] = ["close-context-gone", "close-directory-gone", "close-writing"];
 
+/// Three origins of one site.
+const HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "more.localhost"];
+
+impl Deed {
+    /// Whether the session begins with it.
+    fn begins(self) -> bool {
+        matches!(self, Self::Open | Self::Copy | Self::CopyState)
+    }
+}
+
 /// How long the canary may wait for one answer. The soak has the machine to itself.
 fn pause() -> Duration {
     if is_soak("TABMUX_SOAK_POINTS") { Duration::from_secs(2) } else { SOON }
@@ -62,6 +80,8 @@ struct Scene {
     lab: Lab,
     site: Site,
     places: PathBuf,
+    /// A login at each of the site's hosts, as a file would have it.
+    state: String,
 }
 
 impl Scene {
@@ -70,7 +90,31 @@ impl Scene {
         let places = lab.path().join("points");
         std::fs::create_dir(&places).unwrap();
         lab.set("TABMUX_FAILPOINTS", places.to_str().unwrap());
-        Self { lab, site: Site::open(), places }
+        let site = Site::open();
+        let cookies: Vec<Value> = HOSTS
+            .iter()
+            .map(|host| json!({"name": "sid", "value": "s1", "domain": host, "path": "/", "expires": -1, "httpOnly": true}))
+            .collect();
+        let kept = |host: &&str| json!({"origin": site.of(host, ""), "localStorage": [{"name": "user", "value": "ann"}]});
+        let state = json!({"cookies": cookies, "origins": HOSTS.iter().map(kept).collect::<Vec<_>>()}).to_string();
+        Self { lab, site, places, state }
+    }
+
+    /// By a cookie that scripts do not see, and by what the origin keeps; at each host.
+    fn log_in(&self, agent: &Mcp, name: &str) {
+        for host in HOSTS {
+            agent.ok("navigate", &json!({"sessionId": name, "url": self.site.of(host, "/login")}));
+            assert_eq!(eval_in(agent, name, "localStorage.user = 'ann'"), json!("ann"));
+        }
+    }
+
+    fn assert_logged_in(&self, agent: &Mcp, name: &str, what: &str) {
+        for host in HOSTS {
+            let said = agent.ok("navigate", &json!({"sessionId": name, "url": self.site.of(host, "/who")})).text();
+            assert!(!said.contains("Not copied"), "{what} at {host}: {said}");
+            let found = eval_in(agent, name, "[document.querySelector('pre').textContent, localStorage.user ?? null]");
+            assert_eq!(found, json!(["sid=s1", "ann"]), "{what} at {host}");
+        }
     }
 
     /// The next daemon that passes there dies.
@@ -109,14 +153,19 @@ impl Scene {
     fn play(&self, agent: &Mcp, point: &str, deed: Deed) {
         let name = "victim";
         let here = self.site.at("/first");
-        if !matches!(deed, Deed::Open | Deed::Copy) {
+        if !deed.begins() {
             agent.ok("start_browser", &json!({"sessionId": name, "navigationUrl": here}));
+        }
+        if deed == Deed::Move {
+            self.log_in(agent, name);
+            agent.ok("navigate", &json!({"sessionId": name, "url": here}));
         }
         self.arm(point);
         let reply = match deed {
             Deed::Open => agent.call("start_browser", &json!({"sessionId": name, "navigationUrl": here})),
             Deed::Tab => agent.call("new_page", &json!({"sessionId": name, "url": self.site.at("/second")})),
             Deed::Copy => agent.call("start_browser", &json!({"sessionId": name, "from": "source", "navigationUrl": here})),
+            Deed::CopyState => agent.call("start_browser", &json!({"sessionId": name, "from": self.state, "navigationUrl": here})),
             Deed::Move => agent.call("migrate", &json!({"sessionId": name, "isolation": "context"})),
             Deed::Close => agent.call("close_session", &json!({"sessionId": name})),
         };
@@ -127,6 +176,9 @@ impl Scene {
         assert!(left || !matches!(deed, Deed::Tab | Deed::Move), "a session outlives what it did not get: {point}");
         if left {
             self.assert_usable(agent, name, deed);
+            if matches!(deed, Deed::Copy | Deed::CopyState | Deed::Move) {
+                self.assert_logged_in(agent, name, &format!("{deed:?} at {point}"));
+            }
             agent.ok("close_session", &json!({"sessionId": name}));
         }
         // The name is free, and everything of the former session gone.
@@ -153,7 +205,7 @@ impl Scene {
         let urls: Vec<&str> = pages.as_array().unwrap().iter().filter_map(|page| page["url"].as_str()).collect();
         let known = [self.site.at("/first"), self.site.at("/second"), "about:blank".to_owned()];
         assert!(urls.iter().all(|url| known.iter().any(|known| known == url)), "{deed:?}: {urls:?}");
-        assert!(matches!(deed, Deed::Open | Deed::Copy) || urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
+        assert!(deed.begins() || urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
         agent.ok("navigate", &json!({"sessionId": name, "url": self.site.at("/again")}));
         assert_eq!(eval_in(agent, name, "location.pathname"), json!("/again"));
     }
@@ -192,16 +244,17 @@ fn wherever_the_daemon_dies_a_session_is_there_or_not_and_nothing_is_left_of_hal
         POINTS.iter().flat_map(|(point, deeds)| deeds.iter().map(|deed| (*point, Some(*deed)))).collect();
     plays.extend(LATE_POINTS.map(|point| (point, None)));
     let times = amount("TABMUX_SOAK_POINTS", 0);
+    let (copies, others): (Vec<_>, Vec<_>) = plays.iter().copied().partition(|(_, deed)| deed.is_some_and(|deed| COPYING.contains(&deed)));
     let plays = match times {
-        0 => chance.some_of(plays, 6),
+        0 => [chance.some_of(others, 4), chance.some_of(copies, 2)].concat(),
         times => (0..times).flat_map(|_| chance.some_of(plays.clone(), plays.len())).collect(),
     };
     let canary = scene.lab.ready_client();
     canary.ok("navigate", &json!({"url": scene.site.at("/canary")}));
     assert_eq!(eval(&canary, "location.pathname"), json!("/canary"));
     let agent = scene.lab.ready_client();
-    agent.ok("start_browser", &json!({"sessionId": "source", "navigationUrl": scene.site.at("/login")}));
-    assert_eq!(eval_in(&agent, "source", "localStorage.user = 'ann'"), json!("ann"));
+    agent.ok("start_browser", &json!({"sessionId": "source"}));
+    scene.log_in(&agent, "source");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let singing = scope.spawn(|| sing(&canary, &done));

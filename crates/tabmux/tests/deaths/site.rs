@@ -35,6 +35,11 @@ impl Site {
         format!("{}{path}", self.url)
     }
 
+    /// The same under another name of this machine: another origin.
+    pub(crate) fn of(&self, host: &str, path: &str) -> String {
+        format!("{}{path}", self.url.replace("127.0.0.1", host))
+    }
+
     /// `/big` may be sent whole.
     pub(crate) fn let_go(&self) {
         *self.gate.0.lock().unwrap() = true;
@@ -52,7 +57,9 @@ impl Site {
             let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
             request.extend_from_slice(&chunk[..read]);
         }
-        let path = String::from_utf8_lossy(&request).split(' ').nth(1)?.to_owned();
+        let request = String::from_utf8_lossy(&request);
+        let path = request.split(' ').nth(1)?.to_owned();
+        let sent = request.lines().find_map(|line| line.strip_prefix("Cookie: ")).unwrap_or_default();
         if path == "/big" {
             stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100000000\r\n\r\n").ok()?;
             (0..99).try_for_each(|_| stream.write_all(&[b'x'; 1_000_000]).ok())?;
@@ -60,8 +67,9 @@ impl Site {
             drop(self.gate.1.wait_while(self.gate.0.lock().unwrap(), |open| !*open).unwrap());
             return stream.write_all(b"x").ok();
         }
-        let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1>");
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: ";
+        let page = format!("<!doctype html><title>{path}</title><h1>The page {path}</h1><pre>{sent}</pre>");
+        let cookie = if path == "/login" { "Set-Cookie: sid=s1; HttpOnly; Path=/\r\n" } else { "" };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{cookie}Connection: close\r\nContent-Length: ");
         stream.write_all(format!("{head}{}\r\n\r\n{page}", page.len()).as_bytes()).ok()?;
         self.asked.lock().unwrap().push(path);
         Some(())

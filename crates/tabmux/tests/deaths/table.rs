@@ -165,7 +165,12 @@ impl Case {
         let fits = match session {
             // Without a daemon it is in the journal, which the next one shows.
             "waiting" => sessions.is_null() || (sessions["active"] == 0 && sessions["orphaned"] == 1),
-            "live" => sessions["active"] == 1 && sessions["orphaned"] == 0,
+            // One whose browser is gone is no active one, as soon as that is known.
+            "live" if self.row.page == "afresh" => {
+                sessions["orphaned"] == 0
+                    && [(1, 0), (0, 1)].iter().any(|(active, lost)| sessions["active"] == *active && sessions["lost"] == *lost)
+            }
+            "live" => sessions["active"] == 1 && sessions["orphaned"] == 0 && sessions["lost"] == 0,
             other => panic!("no such state of a session: {other}"),
         };
         (fits, sessions)

@@ -79,7 +79,7 @@ fn a_newer_up_takes_over_in_mid_call_and_nobody_loses_anything() {
         println!("{} calls in a loop beside two upgrades", counting.join().unwrap());
     });
     assert_eq!((slow.sessions(), busy.sessions()), (vec!["slow".to_owned()], vec!["busy".to_owned()]));
-    assert_eq!(lab.status()["sessions"], json!({"active": 2, "orphaned": 0, "clones": 0}));
+    assert_eq!(lab.status()["sessions"], json!({"active": 2, "orphaned": 0, "lost": 0, "clones": 0}));
     assert_eq!(browser_and_keeper(&lab).0, browser);
     let status = until("the older up ends with its daemon", SOON, || ups[0].try_wait().unwrap());
     assert!(status.success(), "{status}");

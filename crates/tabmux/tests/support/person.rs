@@ -193,7 +193,11 @@ pub struct Gate {
     websockets: Arc<AtomicUsize>,
     passing: Arc<Mutex<Vec<TcpStream>>>,
     consent: Arc<(Mutex<Option<Said>>, Condvar)>,
+    heard: Arc<Mutex<Vec<Heard>>>,
 }
+
+/// What one connection brought to the browser.
+type Heard = Arc<Mutex<Vec<u8>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -218,12 +222,20 @@ impl Gate {
         let everyday = said.is_none();
         let (websockets, consent) = (Arc::<AtomicUsize>::default(), Arc::new((Mutex::new(said), Condvar::new())));
         let passing = Arc::<Mutex<Vec<TcpStream>>>::default();
-        let gate = Self { port, websockets: Arc::clone(&websockets), passing: Arc::clone(&passing), consent: Arc::clone(&consent) };
+        let all_heard = Arc::<Mutex<Vec<Heard>>>::default();
+        let gate = Self {
+            port,
+            websockets: Arc::clone(&websockets),
+            passing: Arc::clone(&passing),
+            consent: Arc::clone(&consent),
+            heard: Arc::clone(&all_heard),
+        };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 passing.lock().unwrap().push(stream.try_clone().unwrap());
-                let (websockets, consent) = (Arc::clone(&websockets), Arc::clone(&consent));
-                std::thread::spawn(move || pass(stream, to, everyday, &websockets, &consent));
+                let (websockets, consent, heard) = (Arc::clone(&websockets), Arc::clone(&consent), Heard::default());
+                all_heard.lock().unwrap().push(Arc::clone(&heard));
+                std::thread::spawn(move || pass(stream, to, everyday, &websockets, &consent, &heard));
             }
         });
         gate
@@ -232,6 +244,11 @@ impl Gate {
     /// How many WebSockets came so far.
     pub fn websockets(&self) -> usize {
         self.websockets.load(Ordering::SeqCst)
+    }
+
+    /// Every CDP message that was sent to the browser.
+    pub fn messages(&self) -> Vec<Value> {
+        self.heard.lock().unwrap().iter().flat_map(|heard| messages(&heard.lock().unwrap())).collect()
     }
 
     /// Breaks every connection that goes through it.
@@ -248,9 +265,37 @@ impl Gate {
     }
 }
 
-fn pass(mut client: TcpStream, to: u16, everyday: bool, websockets: &AtomicUsize, consent: &(Mutex<Option<Said>>, Condvar)) -> Option<()> {
+/// What a client's WebSocket frames say; those it sends are masked, and whole.
+fn messages(mut bytes: &[u8]) -> Vec<Value> {
+    let mut messages = Vec::new();
+    while let [head, length, rest @ ..] = bytes {
+        let (length, rest) = match length & 0x7f {
+            126 => (usize::from(u16::from_be_bytes(rest[..2].try_into().unwrap())), &rest[2..]),
+            127 => (usize::try_from(u64::from_be_bytes(rest[..8].try_into().unwrap())).unwrap(), &rest[8..]),
+            short => (usize::from(short), rest),
+        };
+        let Some((mask, rest)) = rest.split_first_chunk::<4>() else { break };
+        let Some((masked, rest)) = rest.split_at_checked(length) else { break };
+        let text: Vec<u8> = masked.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+        if head & 0x0f == 1 {
+            messages.push(serde_json::from_slice(&text).unwrap());
+        }
+        bytes = rest;
+    }
+    messages
+}
+
+fn pass(
+    mut client: TcpStream,
+    to: u16,
+    everyday: bool,
+    websockets: &AtomicUsize,
+    consent: &(Mutex<Option<Said>>, Condvar),
+    heard: &Heard,
+) -> Option<()> {
     let head = read_head(&mut client)?;
-    if head.to_ascii_lowercase().contains("upgrade: websocket") {
+    let is_websocket = head.to_ascii_lowercase().contains("upgrade: websocket");
+    if is_websocket {
         websockets.fetch_add(1, Ordering::SeqCst);
         let said = *consent.1.wait_while(consent.0.lock().unwrap(), |said| said.is_none()).unwrap();
         if said == Some(Said::Cancel) {
@@ -266,6 +311,14 @@ fn pass(mut client: TcpStream, to: u16, everyday: bool, websockets: &AtomicUsize
         std::io::copy(&mut from, &mut into).ok();
         into.shutdown(Shutdown::Both).ok();
     });
-    std::io::copy(&mut client, &mut browser).ok();
+    let mut part = [0; 1 << 16];
+    while let Ok(count @ 1..) = client.read(&mut part) {
+        if is_websocket {
+            heard.lock().unwrap().extend_from_slice(&part[..count]);
+        }
+        if browser.write_all(&part[..count]).is_err() {
+            break;
+        }
+    }
     browser.shutdown(Shutdown::Both).ok()
 }

@@ -18,6 +18,9 @@ use crate::page::world::Failure;
 /// How long one look takes at most while several frames are asked in turn.
 const ROUND: Duration = Duration::from_millis(200);
 
+/// How long the main frame is asked at most before somebody looks whether a frame of another site has come.
+const ALONE: Duration = Duration::from_secs(1);
+
 /// What is asked of the page script before anything is done.
 pub(super) struct Order<'a> {
     pub(super) verb: &'a str,
@@ -55,6 +58,8 @@ pub(super) struct Answer {
     pub(super) point: Point,
     /// Where the point's window is, when it is not the page's own.
     path: Vec<i64>,
+    /// It was brought into view just now.
+    brought: bool,
     pub(super) plan: Option<Plan>,
     pub(super) keys: Vec<String>,
     pub(super) indexes: Vec<usize>,
@@ -140,9 +145,21 @@ impl Answer {
 }
 
 impl CdpPage {
-    pub(super) async fn aim(&self, order: Order<'_>) -> Result<Aimed> {
-        let Aimed { frame, answer } = self.find(&order).await?;
-        Ok(Aimed { frame, answer: self.on_page(answer, order.patience).await? })
+    /// Only the windows around a frame of another site know what hides it; then the frame brings the element into view in
+    /// another way.
+    pub(super) async fn aim(&self, mut order: Order<'_>) -> Result<Aimed> {
+        let until = Instant::now() + order.patience;
+        let mut aimed = self.find(&order).await?;
+        let mut way = 0;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.on_page(aimed.answer, ROUND.min(left)).await {
+                Err(DriverError::NotActionable(_)) if !left.is_zero() => way += 1,
+                answer => return Ok(Aimed { frame: aimed.frame, answer: answer? }),
+            }
+            order.wanted["way"] = way.into();
+            aimed = self.find_in(aimed.frame, &order, left).await?.checked(&order)?;
+        }
     }
 
     /// With its point where it is on the page, whatever frame it was in.
@@ -160,16 +177,19 @@ impl CdpPage {
         if let Some(number) = order.selector.and_then(Selector::reference) {
             return self.find_in(self.frame_of_ref(number), order, order.patience).await?.checked(order);
         }
-        let strangers = self.state.frames().strangers(&main);
-        if strangers.is_empty() {
-            return self.find_in(main, order, order.patience).await?.checked(order);
+        let until = Instant::now() + order.patience;
+        while self.state.frames().strangers(&main).is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let aimed = self.find_in(main.clone(), order, ALONE.min(left)).await?;
+            if !aimed.answer.is_elsewhere() || left <= ALONE {
+                return self.go_on(aimed, order, until).await;
+            }
         }
-        self.find_among(main, order).await
+        self.find_among(main, order, until).await
     }
 
     /// The main frame has the first word; what it has not may be in another, or may come later.
-    async fn find_among(&self, main: String, order: &Order<'_>) -> Result<Aimed> {
-        let until = Instant::now() + order.patience;
+    async fn find_among(&self, main: String, order: &Order<'_>, until: Instant) -> Result<Aimed> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let last = left.is_zero();
@@ -235,8 +255,11 @@ impl CdpPage {
     async fn outwards(&self, answer: &Answer, patience: Duration) -> Result<Answer> {
         let main = self.handle.0.clone();
         let point = json!({ "x": answer.point.x, "y": answer.point.y });
-        let wanted = json!({ "path": answer.path, "point": point, "patience": milliseconds(patience) });
-        let around = if answer.path.len() == 1 { vec![main] } else { self.state.frames().strangers(&main) };
+        let wanted = json!({ "path": answer.path, "point": point, "brought": answer.brought, "patience": milliseconds(patience) });
+        let mut around = vec![main.clone()];
+        if answer.path.len() > 1 {
+            around.extend(self.state.frames().strangers(&main));
+        }
         let asked = self.ask_all::<Option<Answer>>(&around, "outwards", &wanted).await;
         match asked.into_iter().find_map(|(_, answer)| answer) {
             Some(outer) => outer.or_fault(None).map_err(|error| match error {

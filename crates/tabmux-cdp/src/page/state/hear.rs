@@ -28,6 +28,7 @@ impl PageState {
             page::FrameStoppedLoading::METHOD => self.stopped(params),
             page::NavigatedWithinDocument::METHOD => self.moved_within(params),
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
+            page::WindowOpen::METHOD => self.opens_page(),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
             page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
             page::FileChooserOpened::METHOD => self.chooser_opened(params),
@@ -123,12 +124,19 @@ impl PageState {
     fn asked_for_page(&self, params: &RawValue) {
         let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
         match event.disposition.as_str() {
-            "newTab" | "newWindow" => self.inner().asked.add(event.url),
+            "newTab" | "newWindow" => {
+                self.inner().asked.add(event.url);
+                self.opens_page();
+            }
             "currentTab" if event.frame_id == self.main_frame && !is_within(&self.url(), &event.url) => {
                 self.progress.send_modify(|progress| progress.requested += 1);
             }
             _ => {}
         }
+    }
+
+    fn opens_page(&self) {
+        self.progress.send_modify(|progress| progress.new_pages += 1);
     }
 
     fn dialog_opening(&self, params: &RawValue) {

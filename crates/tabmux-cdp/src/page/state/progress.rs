@@ -20,6 +20,8 @@ pub(in crate::page) struct Progress {
     /// How often scripts asked for another document, and how often one was begun to be fetched.
     pub(in crate::page) requested: u64,
     pub(in crate::page) started: u64,
+    /// How many pages it asked for, in tabs or windows of their own.
+    pub(in crate::page) new_pages: u64,
     /// Another document was asked for and is not there yet.
     pub(in crate::page) underway: bool,
     /// How many of those came to nothing, and left the page where it was.

@@ -114,6 +114,9 @@ async fn roles_and_names_of_all_kinds_of_controls_are_chromiums() {
         <div role=menuitem tabindex=-1>Item</div><details><summary>Details</summary>x</details><button style="text-transform:uppercase">loud</button>
         <button aria-labelledby=gone>Fallback</button><a href=4 role=button>Pressed</a><span role=link tabindex=0>Span link</span><div role=slider tabindex=0 aria-label=Slide aria-valuenow=3></div>
         <style>.icon::before { content: "Icon \\22" } details[open] summary::after { content: "less" }</style><button class=icon></button><details open><summary>Open</summary>x</details>
+        <style>@media all { .said::before { content: "before " } } .said i::after { content: " inside" } .said::after { display: none; content: "not shown" }
+        .req::after { content: " *" } [data-end]::after { content: attr(data-end) } .alt::before { content: "★" / "Star " }</style>
+        <button class=said>after <i>and</i></button><label class=req for=must>Must</label><input id=must><a href=6 data-end=" end">Link</a><a href=7 class=alt>Alt</a>
         <a role=doc-noteref href=5>[1]</a>"##,
     )
     .await;

@@ -152,3 +152,19 @@ fn closing_a_session_ends_all_its_calls_once_in_order_and_no_others() {
     assert!(calls.into_iter().all(|call| !world.finish(call)));
     assert_eq!((code(world.begin(calls[1])), world.begin(other)), (Some(Code::Cancelled), Ok(())));
 }
+
+/// What cannot go on now is told to whoever waits, and the session stays as it is.
+#[test]
+fn a_session_that_is_put_off_ends_its_calls_with_the_reason_and_keeps_everything() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    world.add_tab(id);
+    let before = world.session(id).clone();
+    let [running, waiting] = [0; 2].map(|_| world.admit(by(me), None).unwrap());
+    world.begin(running).unwrap();
+    let why = Fault::new(Code::PausedByHuman, "Not now.", "Later.");
+    world.registry.put_off(id, &why);
+    assert_eq!(ends(&world.effects()), [running, waiting].map(|call| end(call, Code::PausedByHuman)));
+    assert_eq!(*world.session(id), before);
+}

@@ -29,6 +29,10 @@ fn each_step_of_a_sessions_life_is_written_once() {
     assert_eq!((world.session(id).phase, written(&mut world)), (Phase::Open, vec![whole(&world, id)]));
     world.registry.rename(by(me), "web", "new", world.now).unwrap();
     assert_eq!(written(&mut world), [whole(&world, id)]);
+    world.registry.set_settings(id, "headed");
+    assert_eq!((world.session(id).settings.clone(), written(&mut world)), ("headed".to_owned(), vec![whole(&world, id)]));
+    world.registry.set_settings(id, "headed");
+    assert_eq!(written(&mut world), [], "nothing changed");
     world.close(by(me), None).unwrap();
     assert_eq!((world.session(id).phase, written(&mut world)), (Phase::Closing, vec![whole(&world, id)]));
     world.closed(id);

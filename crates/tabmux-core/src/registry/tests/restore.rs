@@ -24,6 +24,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         settings: String::new(),
         windows: crate::WindowScope::default(),
         former: Vec::new(),
+        loss: crate::Loss::None,
     }
 }
 
@@ -103,6 +104,28 @@ fn what_was_half_made_is_undone_and_what_was_half_closed_is_finished() {
     world.closed(SessionId(1));
     world.closed(SessionId(2));
     assert_eq!(world.registry.take_persists(), [Persist::Gone(SessionId(1)), Persist::Gone(SessionId(2))]);
+}
+
+/// S1.41: what lost its browser was there before, whatever was being made for it, and whether or not it had tabs.
+#[test]
+fn a_session_whose_next_browser_was_being_opened_keeps_its_name() {
+    let lost = |number, seat| Session { context: None, loss: crate::Loss::Told, seat, ..record(number, token("t"), Phase::Opening) };
+    let (plain, copy) = (lost(1, Seat::Plain), lost(2, Seat::Clone));
+    let mut world = World::restored(rules(), vec![plain.clone(), copy, record(3, token("t"), Phase::Opening)], vec![]);
+    assert_eq!(world.effects(), [close(SessionId(3), Ended::Undone)]);
+    let me = world.visit(token("t"));
+    assert_eq!(world.names(me), ["s1", "s2"]);
+    assert_eq!(world.session(SessionId(1)), &Session { phase: Phase::Reserved, ..plain });
+}
+
+/// S3.21, S3.25: what a copy was to begin with may be gone, so one that had not begun is undone; one that lost its browser goes on.
+#[test]
+fn a_copy_that_had_not_begun_is_undone() {
+    let copy = |number, next_tab| Session { seat: Seat::Clone, next_tab, ..record(number, token("t"), Phase::Reserved) };
+    let mut world = World::restored(rules(), vec![copy(1, 1), copy(2, 3)], vec![]);
+    assert_eq!(world.effects(), [close(SessionId(1), Ended::Undone)]);
+    let me = world.visit(token("t"));
+    assert_eq!(world.names(me), ["s2"]);
 }
 
 /// S1.41

@@ -1,7 +1,7 @@
 //! Whose window is whose (Seed 4).
 
 use super::*;
-use crate::{Ground, Placement, Spot, WindowId};
+use crate::{Ground, House, Placement, Spot, WindowId};
 
 const OWN: WindowId = WindowId(10);
 const OTHER: WindowId = WindowId(20);
@@ -90,4 +90,43 @@ fn scoping_is_a_rule_of_the_daemon_and_on_by_default() {
     assert_eq!(world.registry.place_tab(id, tab, Spot { window: USERS, ground: Ground::Old }), Placement::Right);
     assert_eq!(world.registry.tab_moved(id, tab, OTHER), Placement::Right);
     assert_eq!((Scoping::default(), rules().scoping), (Scoping::Windows, Scoping::Windows));
+}
+
+/// Where a tab is, is written when that changed and only then.
+#[test]
+fn a_tabs_place_is_written_once() {
+    let (mut world, [mine, _]) = two_in_windows();
+    world.registry.take_persists();
+    let spot = Spot { window: OWN, ground: Ground::Old };
+    world.registry.place_tab(mine, TabId(1), spot);
+    assert_eq!(world.registry.take_persists(), []);
+    world.registry.tab_moved(mine, TabId(1), USERS);
+    assert_eq!(world.registry.take_persists(), [Persist::Session(Box::new(world.session(mine).clone()))]);
+}
+
+/// A session that moves takes its pages along under new ids, in no window so far, and is otherwise itself.
+#[test]
+fn a_session_is_rehoused_whole_and_its_former_tabs_are_nobodys() {
+    let mut world = World::with(Rules { scoping: Scoping::Off, ..rules() });
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let old = [world.add_tab(id), world.add_tab(id)];
+    world.registry.place_tab(id, old[0], new(OWN));
+    world.registry.take_persists();
+    let house = || House { context: "elsewhere".into(), isolation: "browser", settings: "{}" };
+    let pages = vec![("a".into(), "http://a.test/".to_owned()), ("b".into(), "http://b.test/".to_owned())];
+    let tabs = world.registry.rehouse(id, house(), pages, 0).unwrap();
+    world.registry.check_invariants();
+    let session = world.session(id);
+    assert_eq!((tabs.as_slice(), session.current_tab), (&[TabId(3), TabId(4)][..], Some(TabId(3))));
+    assert_eq!(
+        session.tabs.values().map(|tab| (&*tab.handle, tab.url.as_str())).collect::<Vec<_>>(),
+        [("a", "http://a.test/"), ("b", "http://b.test/")]
+    );
+    assert_eq!((session.context.as_deref(), session.isolation.as_str(), session.settings.as_str()), (Some("elsewhere"), "browser", "{}"));
+    assert_eq!((session.windows.scoping, session.windows.windows.len()), (Scoping::Off, 0));
+    let written = Persist::Session(Box::new(session.clone()));
+    assert_eq!(world.registry.take_persists().last(), Some(&written));
+    world.close(by(me), None).unwrap();
+    assert_eq!(code(world.registry.rehouse(id, house(), vec![], 0)), Some(Code::SessionClosed));
 }

@@ -116,7 +116,7 @@ impl Model {
             self.end_call(call, Code::BrowserCrashed);
         }
         let session = self.open_mut(id).expect("it is open");
-        session.phase = Phase::Reserved;
+        (session.phase, session.lost) = (Phase::Reserved, true);
         session.tabs.clear();
         session.current_tab = None;
         DONE

@@ -49,6 +49,25 @@ async fn who_comes_back_reads_first_what_happened_meanwhile_and_once() {
     assert_eq!(back.eval("web", "1").await.unwrap(), "1", "once");
 }
 
+/// Whoever did it; what is news anyway is said once.
+#[tokio::test]
+async fn tabs_that_others_opened_and_closed_are_said() {
+    let house = House::new();
+    let (agent, operator) = (house.agent("a"), house.operator());
+    agent.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
+    agent.ok("new_page", json!({"url": "http://b.test/"})).await;
+    agent.lost();
+    let id = house.hub.look(|registry| registry.records().next().map(|session| session.id.to_string())).unwrap();
+    operator.ok("close_page", json!({"sessionId": id, "tabId": "t2"})).await;
+    operator.ok("new_page", json!({"sessionId": id, "url": "http://c.test/"})).await;
+    drop(house.session().page(TabId(1)).unwrap().evaluate("window.open('http://d.test/')").await);
+    eventually("the popup is news", || house.session().waiting().1 == 1).await;
+    let said = untimed(&house.agent("a").eval("web", "1").await.unwrap());
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some("While nobody drove this session: t2 was closed; t3 was opened at http://c.test/."));
+    assert_eq!(lines.next(), Some("A page opened tab t4; select_page goes there."));
+}
+
 #[tokio::test]
 async fn nothing_is_said_when_nothing_happened() {
     let house = House::new();
@@ -92,6 +111,24 @@ async fn it_is_a_short_summary_however_much_happened() {
     assert!(first.ends_with("; and 4 more.") && first.len() < 2200, "{first}");
 }
 
+/// With the news there are never more than they may be, and it is not the one that falls out.
+#[tokio::test]
+async fn it_is_one_of_the_news_that_there_can_be() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
+    agent.lost();
+    goes(&house, 1, "http://b.test/").await;
+    let page = house.session().page(TabId(1)).unwrap();
+    for number in 1..=25 {
+        drop(page.evaluate("openChooser()").await);
+        eventually("it is news", || house.session().waiting().1 == number.min(20)).await;
+    }
+    let said = house.agent("a").eval("web", "1").await.unwrap();
+    let news: Vec<&str> = said.lines().filter(|line| line.starts_with("While") || line.starts_with("Tab t1 asks")).collect();
+    assert!(news.len() == 20 && news[0].starts_with("While nobody drove"), "{said}");
+}
+
 /// S1.41: the next daemon compares with what the journal says.
 #[tokio::test]
 async fn the_next_daemon_says_what_happened_between_them() {
@@ -107,6 +144,18 @@ async fn the_next_daemon_says_what_happened_between_them() {
         let said = back.eval("web", "location.href").await.unwrap();
         assert_eq!(said.lines().collect::<Vec<_>>(), ["While nobody drove this session: t1 went to http://c.test/.", "\"http://b.test/\""]);
     }
+}
+
+/// What its driver was there for is nothing new after a restart, however the page got there.
+#[tokio::test]
+async fn the_next_daemon_does_not_say_what_the_driver_has_seen() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
+    goes(&house, 1, "http://b.test/").await;
+    assert_eq!(agent.eval("web", "location.href").await.unwrap(), "\"http://b.test/\"");
+    let next = house.killed_and_started_beside(&browser).await;
+    assert_eq!(next.agent("a").eval("web", "1").await.unwrap(), "1");
 }
 
 /// S1.42: so does who takes a session over.

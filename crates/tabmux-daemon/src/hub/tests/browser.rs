@@ -3,9 +3,10 @@
 use serde_json::json;
 use tabmux_core::{Code, Identity, Link};
 
-use tabmux_driver::{Certificates, ContextSpec, Emulation, Isolation};
+use tabmux_driver::{Certificates, ContextSpec, Domain, Domains, Emulation, Isolation, Proxy};
+use tabmux_tools::OpenSession;
 
-use crate::hub::Profile;
+use crate::hub::{CallerOf, Profile};
 use crate::settings::BrowserChoice;
 use crate::testing::{House, Mood, eventually};
 
@@ -46,6 +47,21 @@ async fn a_lost_browser_is_lost_for_the_next_call_however_late_its_end_is_heard(
     assert_eq!((said.code, said.hint.as_str()), (Code::BrowserCrashed, "The session starts afresh with your next call; navigate again."));
 }
 
+/// The daemon may die before anybody was told: the next one says it, and a third one nothing any more.
+#[tokio::test]
+async fn a_lost_browser_is_said_once_whichever_daemon_says_it() {
+    let house = House::new();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    house.session().page(tabmux_core::TabId(1)).unwrap().evaluate("endBrowser()").await.unwrap_err();
+    eventually("it is lost", || house.hub.look(|registry| registry.records().all(tabmux_core::Session::is_lost))).await;
+    let next = house.killed_and_started_again().await;
+    let said = next.agent("a").fault("list_pages", json!({})).await;
+    assert_eq!((said.code, said.message.starts_with("The browser is gone: ")), (Code::BrowserCrashed, true), "{said:?}");
+    let third = next.crashed_and_started_again();
+    let said = third.agent("a").ok("navigate", json!({"sessionId": "x", "url": "http://b.test/"})).await;
+    assert_eq!(said.result["tabId"], "t2");
+}
+
 #[tokio::test]
 async fn news_of_a_lost_browser_are_forgotten_with_it() {
     let house = House::new();
@@ -68,7 +84,15 @@ async fn a_browser_that_did_not_survive_the_restart_is_said_once() {
     browser.adopts(&[Mood::Fail]);
     let next = house.killed_and_started_beside(&browser).await;
     let agent = next.agent("a");
-    assert_eq!(agent.code("evaluate", json!({"script": "1"})).await, Code::BrowserCrashed);
+    let slow = next.hub.store.stall();
+    let told = agent.begin("evaluate", json!({"script": "1"})).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!told.is_finished(), "the daemon after this one would say it again");
+    drop(slow);
+    let fault = told.await.unwrap().unwrap_err();
+    assert!(fault.code == Code::BrowserCrashed && !fault.hint.contains("restore"), "nothing was saved: {fault}");
     let said = agent.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
     assert_eq!(said.result["tabId"], "t2");
 }
@@ -153,6 +177,53 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     back.ok("navigate", json!({"sessionId": "x", "url": "http://a.test/"})).await;
     // Cookies and storage are never written down, so a session that starts afresh after that begins without them.
     assert_eq!(browser.specs()[2..], [spec]);
+}
+
+/// In somebody's own browser a session has a window of it; what begins with something needs a world of its own there too.
+#[tokio::test]
+async fn a_session_in_an_attached_browser_has_a_window_of_it_or_a_world_of_its_own() {
+    let (ours, theirs) = ("http://127.0.0.1:9222", "http://127.0.0.1:9333");
+    let house = House::with(|settings| settings.attach.endpoint = Some(ours.to_owned()));
+    let state = crate::storage_state::parse(&json!({})).unwrap();
+    house.hub.profiles().create("work", &state, None).unwrap();
+    let proxy = Proxy { server: "http://proxy.test:3128".into(), bypass: None, credentials: None };
+    let plain = OpenSession::default();
+    for (flags, open, isolation, endpoint) in [
+        (json!({}), plain.clone(), Isolation::Window, ours),
+        (json!({"cdpEndpoint": theirs}), plain.clone(), Isolation::Window, theirs),
+        (json!({"storageState": {}}), plain.clone(), Isolation::Context, ours),
+        (json!({}), OpenSession { proxy: Some(proxy), ..plain.clone() }, Isolation::Context, ours),
+        (json!({}), OpenSession { from: Some("profile:work".into()), ..plain.clone() }, Isolation::Context, ours),
+        (json!({}), OpenSession { isolation: Some(Isolation::Tab), ..plain }, Isolation::Tab, ours),
+    ] {
+        let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
+        let agent = house.agent_with(Identity::Operator, Link::None, profile);
+        let opened = house.hub.reserve(&CallerOf::of(agent.client), &open).unwrap();
+        let spec = house.hub.handle(opened.session).unwrap().spec();
+        assert_eq!((spec.isolation, spec.endpoint.as_deref()), (isolation, Some(endpoint)), "{flags} {open:?}");
+    }
+}
+
+/// What would go around the allowed sites is refused before anything is made for it.
+#[tokio::test]
+async fn a_session_is_kept_to_the_allowed_sites_from_the_start() {
+    let allowed = Domains::new(vec![Domain::parse("a.test").unwrap()], Vec::new()).unwrap();
+    let house = House::with(|settings| settings.chromium.domains = allowed);
+    let agent = house.agent("a");
+    let profile = Profile { defaults: json!({"cdpEndpoint": "auto"}).as_object().cloned().unwrap(), ..Profile::default() };
+    let attaching = house.agent_with(Identity::Operator, Link::None, profile);
+    for (agent, args) in [
+        (&agent, json!({"navigationUrl": "http://b.test/"})),
+        (&agent, json!({"proxy": "http://proxy.test:3128"})),
+        (&attaching, json!({})),
+    ] {
+        assert_eq!(agent.code("start_browser", args.clone()).await, Code::PolicyDenied, "{args}");
+    }
+    assert_eq!((house.sessions(), &house.hub.status().await["browsers"]), (0, &json!([])));
+    agent.ok("start_browser", json!({"navigationUrl": "http://a.test/"})).await;
+    for tool in ["navigate", "new_page"] {
+        assert_eq!(agent.code(tool, json!({"url": "http://b.test/"})).await, Code::PolicyDenied, "{tool}");
+    }
 }
 
 /// Its cookies would be those of everybody who shares the profile.

@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Identity, Link};
+use tabmux_driver::Footprint;
 
 use crate::hub::Profile;
 use crate::profiles::Taken;
+use crate::session::Lasting;
 use crate::testing::{Agent, House, Mood, Said, eventually};
 
 /// A session with a cookie and an item of storage.
@@ -282,6 +284,43 @@ async fn a_copy_that_lost_its_browser_begins_with_its_source_again() {
     assert_eq!(has(&agent, "of-session").await.0, "");
 }
 
+/// Whoever finds out that a session's browser is gone, its own next call says so.
+#[tokio::test]
+async fn a_source_that_a_copy_finds_lost_says_so_itself_too() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    logged_in(&agent, "main").await;
+    start(&agent, "copy", "main").await;
+    browser.adopts(&[Mood::Fail, Mood::Fail]);
+    let next = house.killed_and_started_beside(&browser).await;
+    let agent = next.agent("a");
+    assert_eq!(agent.eval("copy", "1").await.unwrap_err().code, Code::BrowserCrashed);
+    let said = agent.ok("navigate", json!({"sessionId": "copy", "url": "http://a.test/"})).await.text;
+    assert!(said.starts_with("It starts without the logins of session:main: "), "{said}");
+    assert_eq!(agent.eval("main", "1").await.unwrap_err().code, Code::BrowserCrashed);
+    agent.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
+}
+
+/// S3.14: whoever takes a session over is not copied by those who had copies of it before.
+#[tokio::test]
+async fn a_copy_that_lost_its_browser_does_not_begin_with_what_another_drives_by_now() {
+    let house = House::new();
+    let (agent, other) = (house.agent("a"), house.agent("b"));
+    logged_in(&agent, "main").await;
+    start(&agent, "copy", "main").await;
+    let capability = agent.ok("share_session", json!({"sessionId": "main", "mode": "hand_over"})).await.result["capability"].clone();
+    other.ok("list_pages", json!({"sessionId": capability})).await;
+    assert_eq!(other.eval("main", "endBrowser()").await.unwrap_err().code, Code::BrowserCrashed);
+    eventually("both are lost", || house.hub.look(|registry| registry.records().all(tabmux_core::Session::is_lost))).await;
+    assert_eq!(other.eval("main", "1").await.unwrap_err().code, Code::BrowserCrashed);
+    other.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
+    other.eval("main", "document.cookie = \"token=others\"").await.unwrap();
+    assert_eq!(agent.eval("copy", "1").await.unwrap_err().code, Code::BrowserCrashed);
+    let said = agent.ok("navigate", json!({"sessionId": "copy", "url": "http://a.test/"})).await.text;
+    assert!(said.starts_with("It starts without the logins of session:main: session:main was handed over"), "{said}");
+    assert_eq!(has(&agent, "copy").await.0, "");
+}
+
 /// S3.35: the next daemon knows what a session is a copy of.
 #[tokio::test]
 async fn what_a_session_is_a_copy_of_outlives_the_daemon() {
@@ -293,4 +332,107 @@ async fn what_a_session_is_a_copy_of_outlives_the_daemon() {
     let listed = next.agent("a").ok("list_sessions", json!({})).await.structured.unwrap();
     assert_eq!((&listed["sessions"][1]["sessionId"], &listed["sessions"][1]["from"]), (&json!("copy"), &json!("session:main")));
     assert_eq!(clones(&next), 1, "and it keeps its seat");
+}
+
+/// Where it is opened, and not again later.
+#[tokio::test]
+async fn what_a_copy_could_not_take_is_said_where_it_is_opened() {
+    let house = House::new();
+    let agent = house.agent("a");
+    let mut much = state("kept");
+    let huge = json!({"name": "huge", "value": "x".repeat(5000), "domain": "a.test", "path": "/", "expires": -1});
+    much["cookies"].as_array_mut().unwrap().push(huge);
+    house.hub.profiles().create("work", &crate::storage_state::parse(&much).unwrap(), None).unwrap();
+    let said = start(&agent, "copy", "work").await.text;
+    assert!(said.contains("Not copied into this session: ") && said.contains("huge of a.test"), "{said}");
+    assert_eq!(agent.eval("copy", "document.cookie").await.unwrap(), "\"token=kept\"", "nothing is said twice");
+}
+
+/// A copy that nobody has used since the restart is found again, to read its source before that is closed.
+#[tokio::test]
+async fn a_source_stays_until_a_copy_that_a_former_daemon_left_unfinished_goes_on() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    logged_in(&agent, "main").await;
+    start(&agent, "copy", "main").await;
+    house.hub.decide_now(|registry, _| {
+        let copy = registry.records().find(|session| session.name == "copy").unwrap();
+        let (id, mut lasting) = (copy.id, Lasting::read(copy));
+        lasting.spec.footprint.pending = vec!["http://a.test".to_owned()];
+        registry.set_settings(id, &lasting.written());
+    });
+    let next = house.killed_and_started_beside(&browser).await;
+    // First the source, which the copy reads, then the copy itself.
+    browser.adopts(&[Mood::Good, Mood::Wait]);
+    let closing = next.agent("a").begin("close_session", json!({"sessionId": "main"})).await;
+    eventually("the copy is looked for", || browser.adopts_left() == 0).await;
+    assert_eq!(browser.open(), 2);
+    browser.let_go();
+    closing.await.unwrap().unwrap();
+    assert_eq!(browser.open(), 1);
+}
+
+/// What was only told is kept on disk, for its owner alone, as long as some of it has not arrived; what can be read again is not.
+#[tokio::test]
+async fn what_was_given_is_kept_until_all_of_it_has_arrived() {
+    let (house, browser) = House::stubborn();
+    let kept =
+        |site: &str| json!({"origin": format!("http://{site}.test"), "localStorage": [{"name": "user", "value": format!("of-{site}")}]});
+    let given = json!({"cookies": [], "origins": [kept("a"), kept("b")]});
+    let print = |origins: &[&str], pending: &[&str]| Footprint {
+        origins: origins.iter().map(|site| format!("http://{site}.test")).collect(),
+        pending: pending.iter().map(|site| format!("http://{site}.test")).collect(),
+        ..Footprint::default()
+    };
+    let files = || {
+        let all = std::fs::read_dir(house.dir.path().join("state/saved")).into_iter().flatten().flatten();
+        let given = all.filter(|entry| entry.file_name().to_string_lossy().ends_with(".given.json"));
+        given.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect::<Vec<_>>()
+    };
+    let footprint = browser.tells_footprint(print(&["a", "b"], &["b"]));
+    house.hub.profiles().create("work", &crate::storage_state::parse(&given).unwrap(), None).unwrap();
+    house.agent("b").ok("start_browser", json!({"from": "work"})).await;
+    assert_eq!(files(), Vec::<String>::new(), "a profile is still there for the next daemon");
+    let profile = Profile { defaults: json!({"storageState": given}).as_object().cloned().unwrap(), ..Profile::default() };
+    let agent = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
+    agent.ok("start_browser", json!({"sessionId": "copy"})).await;
+    let known = |site: &str| {
+        let known = |session: &tabmux_core::Session| session.name != "copy" || session.settings.contains(&format!("http://{site}.test"));
+        house.hub.look(|registry| registry.records().all(known))
+    };
+    // The second is looked at when everything about the first is done.
+    for (origins, last) in [(&["a", "b", "c"][..], "c"), (&["a", "b", "c", "d"][..], "d")] {
+        footprint.send_replace(print(origins, &["b"]));
+        eventually("it is known where it was", || known(last)).await;
+    }
+    let texts = files();
+    assert!(texts.len() == 1 && texts[0].contains("of-b") && !texts[0].contains("of-a"), "{texts:?}");
+    footprint.send_replace(print(&["a", "b"], &[]));
+    eventually("it is not needed any more", || files().is_empty()).await;
+}
+
+/// A copy whose daemon is killed while it is being filled is filled on by the next one, with what had not arrived and nothing else.
+#[tokio::test]
+async fn a_copy_that_is_not_whole_is_filled_on_by_the_next_daemon() {
+    let house = House::new();
+    let agent = house.agent("a");
+    let kept = |site: &str| json!({"origin": format!("http://{site}.test"), "localStorage": [{"name": "user", "value": "kept"}]});
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("state.json");
+    std::fs::write(&file, json!({"cookies": [], "origins": [kept("a"), kept("b")]}).to_string()).unwrap();
+    start(&agent, "copy", file.to_str().unwrap()).await;
+    house.hub.decide_now(|registry, _| {
+        let session = registry.records().next().unwrap();
+        let (id, mut lasting) = (session.id, Lasting::read(session));
+        assert_eq!(lasting.spec.footprint.origins, ["http://a.test", "http://b.test"], "what it began with is known from the start");
+        lasting.spec.footprint.pending = vec!["http://b.test".to_owned()];
+        registry.set_settings(id, &lasting.written());
+    });
+    let next = house.killed_and_started_again().await;
+    let back = next.agent("a");
+    for (site, found) in [("b", json!("kept")), ("a", Value::Null)] {
+        back.ok("navigate", json!({"url": format!("http://{site}.test/")})).await;
+        let storage = back.ok("storage", json!({})).await.structured.unwrap();
+        assert_eq!(storage["items"][0]["value"], found, "{site}: a fake browser keeps nothing when its daemon ends");
+    }
 }

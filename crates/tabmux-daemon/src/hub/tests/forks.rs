@@ -1,14 +1,15 @@
 //! One session into several, with its pages; and its logins into a profile.
 
 use serde_json::{Value, json};
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, TabId};
+use tabmux_driver::Arrival;
 
-use crate::hub::{CallerOf, ForkOf, New};
+use crate::hub::{CallerOf, ForkOf, New, told};
 use crate::testing::{Agent, House, Mood, eventually};
 
 async fn fork(agent: &Agent, session: Option<&str>, count: u32, prefix: Option<&str>) -> Result<Value, Fault> {
     let wanted = ForkOf { session: session.map(str::to_owned), count, prefix: prefix.map(str::to_owned) };
-    agent.hub.fork(&CallerOf::of(agent.client), wanted).await
+    agent.hub.fork(&CallerOf::of(agent.client), wanted).await.map(|forked| told(count, &forked))
 }
 
 fn names(answer: &Value) -> Vec<&str> {
@@ -64,8 +65,58 @@ async fn a_fork_that_runs_out_of_seats_says_how_many_were_made() {
     assert_eq!(made["error"]["code"], json!("capacity"));
     let said = made["error"]["message"].as_str().unwrap();
     assert_eq!(said, "2 of 5 copies were made: All 10 cloned sessions are in use (limits.max_clones).");
+    let read = browser.read();
     assert_eq!(fork(&agent, Some("main"), 1, None).await.unwrap_err().code, Code::Capacity);
+    assert_eq!(browser.read(), read, "nothing is read for nobody");
     eventually("nothing else is left", || house.sessions() == 11 && browser.open() == 11).await;
+}
+
+#[tokio::test]
+async fn what_a_copy_lacks_is_said_with_it() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let source = house.session();
+    let whole = fork(&agent, Some("main"), 1, None).await.unwrap();
+    assert_eq!(whole["sessions"][0]["warning"], Value::Null);
+    drop(source.page(TabId(2)).unwrap().evaluate("crash()").await);
+    let torn = fork(&agent, Some("main"), 1, None).await.unwrap();
+    let warning = torn["sessions"][0]["warning"].as_str().unwrap();
+    assert!(warning.starts_with("What the page http://b.test/two keeps for itself was not copied: "), "{warning}");
+    browser.plants(&[Arrival::Loading, Arrival::Unanswered]);
+    let late = fork(&agent, Some("main"), 1, None).await.unwrap();
+    let warning = late["sessions"][0]["warning"].as_str().unwrap();
+    assert!(warning.contains("The page http://a.test/one is still loading."), "{warning}");
+    assert!(warning.contains("The page http://b.test/two was not copied: its site did not answer in time."), "{warning}");
+}
+
+/// Told that the copies are made, one may log out in the source: so all of it is read by then, also what no page is at.
+#[tokio::test]
+async fn a_fork_is_made_when_nothing_of_its_source_is_needed_any_more() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "main", "navigationUrl": "http://left.test/"})).await;
+    agent.ok("storage", json!({"sessionId": "main", "set": {"user": "ann"}})).await;
+    agent.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
+    browser.withholds("http://left.test");
+    let asker = agent.clone();
+    let forking = tokio::spawn(async move { fork(&asker, Some("main"), 1, None).await });
+    let copied = || {
+        house
+            .hub
+            .look(|registry| registry.list_all().iter().any(|listed| listed.session.tabs.len() == 1 && listed.session.name == "main-1"))
+    };
+    eventually("the copy has its page", || copied() && house.hub.look(|registry| registry.counts().running) == 0).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!forking.is_finished());
+    browser.let_go();
+    forking.await.unwrap().unwrap();
+    agent.ok("close_session", json!({"sessionId": "main"})).await;
+    agent.ok("navigate", json!({"sessionId": "main-1", "url": "http://left.test/"})).await;
+    let kept = agent.ok("storage", json!({"sessionId": "main-1"})).await.structured.unwrap();
+    assert_eq!(kept["items"][0]["value"], json!("ann"));
 }
 
 /// S3.25
@@ -117,6 +168,29 @@ async fn copies_belong_to_whoever_asks_for_them() {
     for (count, prefix) in [(0, None), (101, None), (1, Some("a:b"))] {
         assert_eq!(fork(&agent, Some("main"), count, prefix).await.unwrap_err().code, Code::BadArgument);
     }
+}
+
+/// The same for agents, as a tool: copies are the agent's own and its connection's, with their pages.
+#[tokio::test]
+async fn an_agent_forks_its_own_session_and_the_copies_are_its_own() {
+    let house = House::new();
+    let (agent, stranger, operator) = (house.agent("a"), house.agent("b"), house.operator());
+    assert_eq!(agent.code("fork", json!({})).await, Code::SessionRequired);
+    busy(&agent).await;
+    let said = agent.ok("fork", json!({"count": 2})).await;
+    assert_eq!(said.text, "Copied into main-1, main-2. Pass one as sessionId.");
+    for name in ["main-1", "main-2"] {
+        assert_eq!(pages(&agent, name).await, pages(&agent, "main").await);
+        assert_eq!(agent.eval(name, "document.cookie").await.unwrap().trim_matches('"'), "token=1");
+        assert_eq!(stranger.code("evaluate", json!({"sessionId": name, "script": "1"})).await, Code::SessionNotFound);
+    }
+    assert_eq!(stranger.code("fork", json!({"sessionId": "main"})).await, Code::SessionNotFound);
+    assert_eq!(agent.code("fork", json!({"sessionId": "main", "count": 0})).await, Code::BadArgument);
+    operator.ok("fork", json!({"sessionId": "main", "prefix": "mine"})).await;
+    assert_eq!(agent.code("evaluate", json!({"sessionId": "mine-1", "script": "1"})).await, Code::SessionNotFound);
+    let short = agent.ok("fork", json!({"sessionId": "main", "count": 9, "prefix": "more"})).await;
+    assert!(short.text.contains("[capacity] 7 of 9 copies were made"), "{}", short.text);
+    assert_eq!((short.result["sessions"].as_array().unwrap().len(), &short.result["error"]["code"]), (7, &json!("capacity")));
 }
 
 #[tokio::test]

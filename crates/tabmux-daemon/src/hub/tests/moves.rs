@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tabmux_core::Code;
+use tabmux_driver::{Copied, Isolation};
 
 use crate::testing::{Agent, House, eventually};
 
@@ -62,11 +63,50 @@ async fn a_session_moves_with_its_pages_and_logins() {
     let listed = agent.ok("list_sessions", json!({})).await.structured.unwrap();
     assert_eq!(listed["sessions"][0]["isolation"], json!("browser"));
     assert_eq!((house.sessions(), browser.open()), (1, 1), "it left the context that it was in");
+    agent.ok("select_page", json!({"pageIdx": 1})).await;
+    let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": "context"})).await.text;
+    assert_eq!(said, "Moved 2 pages.\nt5 http://a.test/one\nt6 http://b.test/two (current)");
+    agent.ok("select_page", json!({"pageIdx": 0})).await;
     let next = house.killed_and_started_beside(&browser).await;
     let back = next.agent("a");
     assert_whole(&back).await;
     back.ok("close_session", json!({})).await;
     eventually("nothing is left", || browser.open() == 0 && next.sessions() == 0).await;
+}
+
+/// What it is brought from ends with the move.
+#[tokio::test]
+async fn a_session_leaves_when_all_of_it_has_arrived() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let copied = browser.tells_copied(Copied { pending: 1, ..Copied::default() });
+    let moving = agent.begin("migrate", json!({"sessionId": "web", "isolation": "browser", "headless": false})).await;
+    eventually("it waits for the rest", || copied.receiver_count() > 0).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!moving.is_finished() && browser.open() == 2);
+    copied.send_replace(Copied::default());
+    moving.await.unwrap().unwrap();
+    let spec = browser.specs().pop().unwrap();
+    assert_eq!((browser.open(), spec.isolation, spec.headless), (1, Isolation::Browser, Some(false)));
+    agent.ok("migrate", json!({"sessionId": "web", "headless": true})).await;
+    let spec = browser.specs().pop().unwrap();
+    assert_eq!((spec.isolation, spec.headless), (Isolation::Browser, Some(true)), "what is not said stays as it is where it lives now");
+}
+
+/// It lives where it moved to: with that browser it is lost, and then it begins without what it brought along.
+#[tokio::test]
+async fn a_session_that_moved_is_lost_with_its_new_browser() {
+    let house = House::with(|settings| settings.clocks.session_save = None);
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await;
+    assert_eq!(agent.eval("web", "endBrowser()").await.unwrap_err().code, Code::BrowserCrashed);
+    assert_eq!(agent.eval("web", "1").await.unwrap_err().code, Code::BrowserCrashed, "said once");
+    agent.ok("navigate", json!({"sessionId": "web", "url": "http://a.test/one"})).await;
+    assert_eq!(agent.eval("web", "document.cookie").await.unwrap().trim_matches('"'), "");
 }
 
 #[tokio::test]
@@ -75,13 +115,35 @@ async fn a_session_that_cannot_move_stays_where_it_is() {
     let agent = house.agent("a");
     busy(&agent).await;
     for unit in ["window", "tab"] {
-        assert_eq!(agent.code("migrate", json!({"isolation": unit})).await, Code::Unsupported);
+        assert_eq!(agent.code("migrate", json!({"isolation": unit})).await, Code::BadArgument, "its logins would be everybody's");
     }
     browser.opens(&[crate::testing::Mood::Fail]);
     assert_eq!(agent.code("migrate", json!({"isolation": "browser"})).await, Code::BrowserCrashed);
     assert_whole(&agent).await;
     agent.ok("start_browser", json!({"sessionId": "shared", "isolation": "tab", "navigationUrl": "http://a.test/"})).await;
-    assert_eq!(agent.code("migrate", json!({"sessionId": "shared", "isolation": "context"})).await, Code::Unsupported);
+    assert_eq!(agent.code("migrate", json!({"sessionId": "shared", "headless": true})).await, Code::Unsupported);
+}
+
+/// What it shared with a profile it has a copy of from then on, and the others there have what they had.
+#[tokio::test]
+async fn a_session_moves_out_of_a_shared_profile_with_a_copy_of_its_logins() {
+    for (from, to) in [("tab", "context"), ("window", "browser")] {
+        let house = House::new();
+        let agent = house.agent("a");
+        let start = |name: &str| json!({"sessionId": name, "isolation": from, "navigationUrl": "http://a.test/one"});
+        agent.ok("start_browser", start("web")).await;
+        agent.ok("start_browser", start("beside")).await;
+        agent.eval("web", "document.cookie = \"token=1\"").await.unwrap();
+        let cookie = async |name: &str| agent.eval(name, "document.cookie").await.unwrap().trim_matches('"').to_owned();
+        assert_eq!(cookie("beside").await, "token=1", "{from}: the profile is shared");
+        let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": to})).await.text;
+        assert_eq!(said, "Moved 1 page.\nt2 http://a.test/one (current)");
+        assert_eq!(cookie("web").await, "token=1", "{from} to {to}");
+        agent.eval("web", "document.cookie = \"token=mine\"").await.unwrap();
+        assert_eq!(cookie("beside").await, "token=1", "{from} to {to}");
+        let listed = agent.ok("list_sessions", json!({})).await.structured.unwrap();
+        assert_eq!(listed["sessions"][0]["isolation"], json!(to));
+    }
 }
 
 #[tokio::test]
@@ -102,6 +164,116 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     assert_eq!(agent.code("restore", json!({})).await, Code::BadArgument, "once");
     agent.ok("close_session", json!({})).await;
     eventually("nothing of it is left", || saved(&house, "") == 0).await;
+}
+
+/// Where no page is any more: what it left, what it changed before it left, and what it began with and never went to.
+#[tokio::test]
+async fn what_is_kept_where_no_page_is_comes_back_too() {
+    // Longer than two calls take, so that it is not at rest in between.
+    let house = House::with(|settings| settings.clocks.session_save = Some(Duration::from_secs(1)));
+    let file = house.dir.path().join("state.json");
+    let begun = json!({"origins": [{"origin": "http://never.test", "localStorage": [{"name": "user", "value": "eve"}]}]});
+    std::fs::write(&file, begun.to_string()).unwrap();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "web", "from": file, "navigationUrl": "http://a.test/"})).await;
+    agent.ok("storage", json!({"set": {"user": "ann"}})).await;
+    agent.ok("navigate", json!({"url": "http://b.test/"})).await;
+    agent.ok("storage", json!({"set": {"user": "bob"}})).await;
+    eventually("it is saved", || ["ann", "bob", "eve"].iter().all(|user| texts(&house).contains(user))).await;
+    agent.ok("storage", json!({"set": {"user": "cat"}})).await;
+    agent.ok("navigate", json!({"url": "http://c.test/"})).await;
+    eventually("it is saved", || texts(&house).contains("cat")).await;
+    let back = async || {
+        agent.eval("web", "endBrowser()").await.unwrap_err();
+        assert_eq!(agent.ok("restore", json!({"sessionId": "web"})).await.text.lines().next(), Some("Brought back 1 page."));
+        for (site, user) in [("a", "ann"), ("b", "cat"), ("never", "eve")] {
+            agent.ok("navigate", json!({"url": format!("http://{site}.test/")})).await;
+            assert_eq!(kept(&agent, "local").await, json!(user), "{site}");
+        }
+    };
+    back().await;
+    // Also when it has not rested since.
+    back().await;
+}
+
+/// Calls come faster than the rest that saving waits for.
+#[tokio::test]
+async fn a_session_that_never_rests_is_saved_all_the_same() {
+    let house = House::with(|settings| settings.clocks.session_save = Some(Duration::from_millis(100)));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let restless = async {
+        while !["ann", "one", "two"].iter().all(|word| texts(&house).contains(word)) {
+            agent.eval("web", "1").await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), restless).await.expect("it is saved while calls go on");
+}
+
+/// Only that: one that rests soon is not read again and again while it is busy.
+#[tokio::test]
+async fn a_session_is_saved_when_it_rests_or_after_five_times_that() {
+    let house = House::with(|settings| settings.clocks.session_save = Some(Duration::from_secs(10)));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    house.on_disk().await;
+    tokio::time::pause();
+    for second in 0..60 {
+        assert!(second > 45 || saved(&house, ".json") == 0, "{second}");
+        agent.eval("web", "1").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(saved(&house, ".json"), 1);
+}
+
+/// Of an origin that no page is at any more, what was read when one was; and with the session all of it goes.
+#[tokio::test]
+async fn what_is_saved_has_every_origin_and_ends_with_the_session() {
+    let house = saving();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("select_page", json!({"pageIdx": 1})).await;
+    agent.ok("storage", json!({"set": {"user": "bob"}})).await;
+    let is_saved = |words: &[&str]| words.iter().all(|word| texts(&house).contains(word));
+    eventually("both pages' storage is saved", || is_saved(&["ann", "bob"])).await;
+    agent.ok("navigate", json!({"url": "http://c.test/"})).await;
+    agent.ok("storage", json!({"set": {"user": "cid"}})).await;
+    eventually("the third is saved with the one that was left", || is_saved(&["ann", "bob", "cid"])).await;
+    agent.ok("close_session", json!({})).await;
+    assert_eq!(saved(&house, ""), 0);
+}
+
+/// Whoever lists sessions learns which lost their browser, and whether there is a way back.
+#[tokio::test]
+async fn a_lost_session_is_listed_as_lost_until_it_goes_on() {
+    let house = saving();
+    let (agent, operator) = (house.agent("a"), house.operator());
+    let listed = async || agent.ok("list_sessions", json!({})).await;
+    let first = |list: &Value| list["sessions"][0].clone();
+    busy(&agent).await;
+    assert_eq!(first(&listed().await.structured.unwrap())["state"], json!("active"));
+    eventually("it is saved", || texts(&house).contains("two")).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let (said, everybodys) = (listed().await, house.hub.sessions(operator.client, true).await.unwrap());
+    for seen in [first(said.structured.as_ref().unwrap()), first(&everybodys)] {
+        assert_eq!((&seen["state"], &seen["tabs"]), (&json!("lost"), &json!(0)));
+        assert!(seen["hint"].as_str().unwrap().contains("restore brings back"), "{seen}");
+    }
+    assert!(said.text.contains("lost. Its browser was lost; restore brings back"), "{}", said.text);
+    assert_eq!(agent.eval("web", "1").await.unwrap_err().code, Code::BrowserCrashed, "said once");
+    agent.ok("navigate", json!({"sessionId": "web", "url": "http://a.test/"})).await;
+    let seen = first(&listed().await.structured.unwrap());
+    assert_eq!((&seen["state"], seen.get("hint")), (&json!("active"), None));
+}
+
+#[tokio::test]
+async fn of_a_lost_session_that_was_never_saved_no_way_back_is_promised() {
+    let house = House::with(|settings| settings.clocks.session_save = None);
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let text = agent.ok("list_sessions", json!({})).await.text;
+    assert!(text.contains("lost. Its browser was lost; the next call starts it afresh."), "{text}");
 }
 
 /// Saving is never in a caller's way, and what ended leaves nothing.

@@ -119,6 +119,31 @@ async fn an_unknown_tool_or_argument_is_answered_without_a_session() {
     assert_eq!(house.sessions(), 0);
 }
 
+/// About what reading its replies costs, faults too; each caller's own, and the operator's all.
+#[tokio::test]
+async fn the_tokens_of_replies_are_counted_in_all_and_by_session() {
+    let house = House::new();
+    let (agent, other, operator) = (house.agent("a"), house.agent("b"), house.operator());
+    agent.ok("start_browser", json!({"sessionId": "mine"})).await;
+    other.ok("start_browser", json!({"sessionId": "theirs"})).await;
+    let count = |agent: &crate::testing::Agent| house.hub.tokens_seen_by(agent.client);
+    let before = count(&operator);
+    let mut cost = 0;
+    for _ in 0..2 {
+        cost += tabmux_tools::tokens(&agent.eval("mine", "\"some words to read\"").await.unwrap());
+        cost += tabmux_tools::tokens(&agent.eval("mine", "throw(\"x\")").await.unwrap_err().to_string());
+    }
+    let after = count(&operator);
+    let grown = |of: &str| after.pointer(of).unwrap().as_u64().unwrap() - before.pointer(of).unwrap().as_u64().unwrap();
+    let cost = u64::try_from(cost).unwrap();
+    assert!(cost > 10, "{cost}");
+    assert_eq!((grown("/total"), grown("/sessions/mine"), grown("/sessions/theirs")), (cost, cost, 0));
+    assert_eq!(count(&agent)["sessions"], json!({"mine": after["sessions"]["mine"]}));
+    assert_eq!(count(&other)["sessions"], json!({"theirs": after["sessions"]["theirs"]}));
+    let rows = house.hub.sessions(agent.client, false).await.unwrap();
+    assert_eq!(rows["sessions"][0]["tokens"], after["sessions"]["mine"]);
+}
+
 /// The contract's `status --json`, as far as the hub knows it.
 #[tokio::test]
 async fn status_counts_what_is_here() {
@@ -131,7 +156,7 @@ async fn status_counts_what_is_here() {
     crate::testing::eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
     let status = house.hub.status().await;
     assert_eq!(status["running"], true);
-    assert_eq!(status["sessions"], json!({"active": 1, "orphaned": 0, "clones": 0}));
+    assert_eq!(status["sessions"], json!({"active": 1, "orphaned": 0, "lost": 0, "clones": 0}));
     assert_eq!(status["calls"], json!({"running": 1, "queued": 1, "total": 4}));
     assert_eq!(status["counters"], json!({"faults": 1, "panics": 0, "journal_faults": 0}));
     assert_eq!((&status["clients"], &status["browsers"][0]["kind"]), (&json!(1), &json!("fake")));

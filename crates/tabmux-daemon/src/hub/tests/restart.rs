@@ -30,6 +30,46 @@ async fn a_tab_that_a_reply_told_is_on_record() {
     }
 }
 
+#[tokio::test]
+async fn a_tab_is_told_when_it_is_written_down() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x"})).await;
+    let slow = house.hub.store.stall();
+    let opening = agent.begin("new_page", json!({"url": "http://a.test/"})).await;
+    eventually("the page is there", || house.session().page(tabmux_core::TabId(2)).is_some()).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!opening.is_finished());
+    drop(slow);
+    opening.await.unwrap().unwrap();
+}
+
+/// Whoever was told that a session is theirs keeps it, and a grant for one call is for one call, whenever the daemon dies.
+#[tokio::test]
+async fn what_letting_a_call_in_changed_is_on_record_when_it_is_answered() {
+    let house = House::new();
+    let (owner, other) = (house.agent("a"), house.agent("b"));
+    for taking in ["list_pages", "set_current_session"] {
+        owner.ok("start_browser", json!({"sessionId": taking})).await;
+        let share = |mode: &str, once: bool| json!({"sessionId": taking, "mode": mode, "once": once});
+        let once = owner.ok("share_session", share("read", true)).await.result["capability"].clone();
+        let whole = owner.ok("share_session", share("hand_over", false)).await.result["capability"].clone();
+        for (tool, capability) in [("list_pages", once), (taking, whole)] {
+            let slow = house.hub.store.stall();
+            let call = other.begin(tool, json!({"sessionId": capability})).await;
+            owner.ok("list_sessions", json!({})).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!call.is_finished(), "{tool} was answered before that was written");
+            drop(slow);
+            call.await.unwrap().unwrap();
+        }
+    }
+}
+
 /// S1.41
 #[tokio::test]
 async fn sessions_names_ids_tabs_and_currents_survive_a_kill() {
@@ -88,6 +128,17 @@ async fn a_session_of_a_former_daemon_is_closed_in_its_browser() {
     assert_eq!((browser.open(), next.sessions()), (0, 0));
 }
 
+/// What cannot be found any more is gone: it is not looked for again and again.
+#[tokio::test]
+async fn a_session_that_went_with_its_browser_is_closed_at_once() {
+    let (house, browser) = House::stubborn();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x"})).await;
+    let next = house.killed_and_started_beside(&browser).await;
+    browser.adopts(&[Mood::Fail; 20]);
+    next.agent("a").ok("close_session", json!({})).await;
+    assert_eq!((next.sessions(), browser.adopts_left()), (0, 19));
+}
+
 /// A browser that is slow after a restart is not a dead one, and its pages are nobody's to lose.
 #[tokio::test]
 async fn a_browser_that_is_late_after_a_restart_is_asked_again() {
@@ -113,6 +164,29 @@ async fn a_call_beside_the_queue_does_not_lose_the_tabs_of_a_former_daemon() {
     let back = next.agent("a");
     assert_eq!(back.fault("handle_dialog", json!({})).await.message, "No dialog is open.");
     assert!(back.ok("evaluate", json!({"script": "location.href"})).await.text.starts_with("\"http://a.test/\""));
+}
+
+#[tokio::test]
+async fn a_tab_of_a_former_daemon_is_closed_by_the_very_first_call() {
+    let house = House::new();
+    let agent = house.agent("a");
+    for tool in ["navigate", "new_page"] {
+        agent.ok(tool, json!({"url": "http://a.test/"})).await;
+    }
+    let next = house.killed_and_started_again().await;
+    next.agent("a").ok("close_page", json!({"tabId": "t1"})).await;
+    assert_eq!(records(&next)[0].tabs.len(), 1);
+}
+
+/// Also of who does not drive the session: where a page was sent is where the next daemon knows it to be.
+#[tokio::test]
+async fn where_others_sent_a_page_is_on_record() {
+    let house = House::new();
+    house.agent("a").ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    let id = records(&house)[0].id.to_string();
+    house.operator().ok("navigate", json!({"sessionId": id, "url": "http://b.test/"})).await;
+    let urls: Vec<String> = records(&house.crashed_and_started_again())[0].tabs.values().map(|tab| tab.url.clone()).collect();
+    assert_eq!(urls, ["http://b.test/"]);
 }
 
 #[tokio::test]

@@ -47,6 +47,17 @@ async fn the_page_gets_the_value_and_every_answer_the_name() {
     assert!(!on_disk.is_empty() && on_disk.iter().all(|file| !String::from_utf8_lossy(file).contains("hunter2")));
 }
 
+#[tokio::test]
+async fn a_step_of_a_sequence_gives_the_page_the_value_too() {
+    let house = house();
+    let agent = house.agent("k");
+    agent.ok("navigate", json!({ "url": "http://a.test/" })).await;
+    let actions = json!([{ "action": "evaluate", "script": "document.body.append(${secret:PASSWORD})" }]);
+    agent.ok("execute_sequence", json!({ "actions": actions })).await;
+    let page = house.session().page(tabmux_core::TabId(1)).unwrap();
+    assert!(page.text().await.unwrap().contains("hunter2/more"));
+}
+
 /// A page that writes a reference gets nothing for being read.
 #[tokio::test]
 async fn a_reference_that_comes_from_a_page_stays_text() {

@@ -69,6 +69,11 @@ async fn news_wait_for_who_drives() {
     eventually("the news is in", || house.session().waiting().1 == 1).await;
     assert!(!other.ok("list_pages", json!({"sessionId": reading})).await.text.contains("crashed"));
     assert!(owner.ok("list_pages", json!({})).await.text.contains("Tab t1 crashed"));
+    let acting = share(&owner, json!({"mode": "act"})).await;
+    owner.ok("new_page", json!({})).await;
+    drop(house.session().page(TabId(2)).unwrap().evaluate("crash()").await);
+    eventually("the news is in", || house.session().waiting().1 == 1).await;
+    assert!(other.ok("list_pages", json!({"sessionId": acting})).await.text.contains("Tab t2 crashed"), "who may act drives");
 }
 
 /// A grant is for what is on the pages; a copy of the session would be all of it, for good.
@@ -92,6 +97,7 @@ async fn what_becomes_of_a_session_is_its_owners_affair() {
         ("close_session", json!({})),
         ("migrate", json!({"isolation": "browser"})),
         ("restore", json!({})),
+        ("fork", json!({})),
         ("set_current_session", json!({})),
         ("share_session", json!({"mode": "hand_over"})),
     ] {
@@ -107,6 +113,7 @@ async fn what_becomes_of_a_session_is_its_owners_affair() {
     }
     let holder = house.agent_as(Identity::Grant(house.hub.holder(&capability).unwrap()), Link::Connection);
     assert_eq!(holder.code("migrate", json!({"isolation": "browser"})).await, Code::PolicyDenied);
+    assert_eq!((holder.code("fork", json!({})).await, house.sessions()), (Code::PolicyDenied, 1));
     let closed = holder.ok("close_all_sessions", json!({})).await;
     assert_eq!(closed.text, "There was no session to close.", "what is shared is not its own");
     assert_eq!(owner.eval("web", "location.href").await.unwrap(), "\"http://a.test/\"");
@@ -386,6 +393,35 @@ async fn every_use_of_a_grant_is_in_the_audit_log() {
     }
     let hanging = owner.code("read_text", json!({})).await;
     assert_eq!((hanging, audit(&house).len()), (Code::StaleEpoch, 7), "what needs no grant is not in it");
+}
+
+/// Also of who is nothing but a capability's holder; a hand-over is noted with the epoch it began.
+#[tokio::test]
+async fn the_audit_log_says_whose_capability_it_was_and_which_epoch_began() {
+    let (house, owner, other) = two().await;
+    let capability = share(&owner, json!({"mode": "act"})).await;
+    let holder = house.agent_as(Identity::Grant(house.hub.holder(&capability).unwrap()), Link::Connection);
+    holder.ok("read_text", json!({})).await;
+    let used = audit(&house).pop().unwrap();
+    assert_eq!((&used["event"], &used["tool"], used.get("epoch")), (&json!("used"), &json!("read_text"), None));
+    assert_eq!(used["caller"], json!(format!("grant:{}", used["grant"].as_str().unwrap())));
+    let whole = share(&owner, json!({"mode": "hand_over"})).await;
+    other.ok("read_text", json!({"sessionId": whole})).await;
+    let epoch = house.hub.look(|registry| registry.records().next().map(|session| session.epoch.0)).unwrap();
+    let handed_over = audit(&house).pop().unwrap();
+    assert_eq!((&handed_over["event"], &handed_over["epoch"]), (&json!("handed_over"), &json!(epoch)));
+}
+
+#[tokio::test]
+async fn a_grant_is_listed_and_noted_as_it_was_made() {
+    let (house, owner, _) = two().await;
+    for (once, uses) in [(true, "once"), (false, "many")] {
+        let made = owner.ok("share_session", json!({"mode": "act", "tools": ["click_element"], "once": once})).await;
+        let listed = owner.ok("share_session", json!({"list": true})).await.structured.unwrap();
+        let grant = listed["grants"].as_array().unwrap().iter().find(|grant| grant["grant"] == made.result["grant"]).unwrap();
+        assert_eq!((&grant["once"], &grant["mode"], &grant["tools"]), (&json!(once), &json!("act"), &json!(["click_element"])));
+        assert_eq!(audit(&house).pop().unwrap()["uses"], uses);
+    }
 }
 
 /// A use that was given up is one all the same.

@@ -2,10 +2,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::{Dialog, DriverError};
+use tabmux_tools::Pages;
 use tokio::sync::oneshot;
 
 use super::{World, closed, locked};
@@ -15,6 +17,9 @@ use crate::session::{After, Errand, Job, Turn, Work, changes};
 
 /// How much of a dialog's words is said when it ends a call.
 const MAX_DIALOG_BYTES: usize = 2000;
+
+/// How long a page that an act opened may take to be the session's, so that the reply can name it.
+const POPUP: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Running {
@@ -45,16 +50,24 @@ impl World {
         }
     }
 
+    /// Comes when so many pages that pages opened were taken in. Not every one that was asked for comes.
+    async fn has_popups(&self, count: u64) {
+        let mut popups = self.popups.subscribe();
+        let _ = tokio::time::timeout(POPUP, popups.wait_for(|taken| *taken >= count)).await;
+    }
+
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(in crate::session) async fn execute(self: &Arc<Self>, job: Job) {
-        let Job { admitted, grant, errand: Errand { tool, after, name, .. }, common, args, turn, abort, reply } = job;
+        let Job { admitted, written, grant, errand: Errand { tool, after, name, .. }, common, args, turn, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
+        let popups = *self.popups.borrow();
         let pages = CallPages::new(Arc::clone(self), admitted, Reach::of(grant), turn);
         let run = async {
+            self.hub.settled(written).await;
             if turn == Turn::Queue {
                 self.look_around().await;
                 self.welcome_back(&admitted);
@@ -65,8 +78,11 @@ impl World {
             if let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab)) {
                 match after {
                     After::Nothing => {}
-                    After::Changes => changes::append(&mut reply, &*page, pages.reach()).await?,
-                    After::Arrival => changes::check_arrival(&reply, &*page).await?,
+                    After::Changes => {
+                        let opened = changes::append(&mut reply, &*page, pages.reach(), pages.domains()).await?;
+                        self.has_popups(popups + opened).await;
+                    }
+                    After::Arrival => changes::check_arrival(&reply, &*page, pages.domains()).await?,
                 }
             }
             let (tab, url) = pages.worked_on();
@@ -120,4 +136,17 @@ pub(in crate::session) fn dialog_fault(dialog: &Dialog) -> Fault {
     let end = dialog.text.floor_char_boundary(MAX_DIALOG_BYTES);
     let cut = if end < dialog.text.len() { "…" } else { "" };
     DriverError::DialogOpen { kind: dialog.kind.clone(), text: format!("{}{cut}", &dialog.text[..end]) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialog_ends_a_call_with_as_many_of_its_words_as_are_worth_reading() {
+        let said = |bytes: usize| dialog_fault(&Dialog { kind: "alert".into(), text: "x".repeat(bytes) }).message;
+        let (whole, cut) = (said(2000), said(2001));
+        assert!(whole.contains(&"x".repeat(2000)) && !whole.contains('…'), "{whole}");
+        assert!(cut.contains(&format!("{}…", "x".repeat(2000))) && !cut.contains(&"x".repeat(2001)), "{cut}");
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, TabId};
+use tabmux_core::{Code, Fault, Loss, TabId};
 use tabmux_driver::{Browser, Context, DriverError, HOUSEKEEPING, Handle, PageRecord, failpoint};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,17 +33,16 @@ impl World {
             return Err(closed());
         }
         let former = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
+        let loss_said = self.loss_said.swap(false, Ordering::Relaxed);
         match self.open_in_time().await {
-            Ok((browser, opened)) => {
-                *context = Some(Arc::clone(&opened));
-                *locked(&self.browser) = Some(Arc::clone(&browser));
-                self.tend(browser, &opened);
-                Ok(opened)
-            }
-            // It went with a browser that did not survive the former daemon: this call says so, the next one starts afresh.
-            Err(fault) if former && fault.code == Code::BrowserCrashed => {
-                let fault = if self.place.lose().await { fault.with_hint(super::BRING_BACK) } else { fault };
-                self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
+            Ok(opened) => Ok(self.be_in(&mut context, opened)),
+            // It went with somebody else's browser that does not listen any more, or with one that did not survive the former daemon:
+            // this call says so, unless the one before did when the connection broke, and the next one starts afresh.
+            Err(fault) if former && matches!(fault.code, Code::BrowserCrashed | Code::BrowserNotFound) => {
+                let fault = if loss_said { fault } else { crate::browser::ended(fault) };
+                let can_return = self.place.lose().await && fault.code == Code::BrowserCrashed;
+                let fault = if can_return { fault.with_hint(super::BRING_BACK) } else { fault };
+                self.tell_loss(&fault, loss_said).await;
                 Err(fault)
             }
             // Its pages are there, and cannot be had just now.
@@ -63,6 +63,64 @@ impl World {
                 });
                 self.stop.cancel();
                 Err(fault)
+            }
+        }
+    }
+
+    /// The calls there are hear of it once the next daemon knows it too, and does not say it again. Where there are none, because a copy that
+    /// begins with this session found it out, the next one is told.
+    async fn tell_loss(self: &Arc<Self>, fault: &Fault, said: bool) {
+        let (called, safe) = self.hub.decide(|registry, _| {
+            let called = registry.has_calls(self.id);
+            registry.forget_browser(self.id);
+            if !called && !said {
+                *locked(&self.loss) = Some(fault.clone());
+                registry.set_loss(self.id, Loss::Untold);
+            }
+            called
+        });
+        if let Err(fault) = safe.written().await {
+            tracing::warn!(session = %self.id, %fault, "that the browser is gone may be said twice");
+        }
+        if called {
+            self.hub.decide_now(|registry, _| registry.put_off(self.id, fault));
+        }
+    }
+
+    fn be_in(self: &Arc<Self>, context: &mut Option<Arc<dyn Context>>, (browser, opened): InBrowser) -> Arc<dyn Context> {
+        *context = Some(Arc::clone(&opened));
+        *locked(&self.browser) = Some(Arc::clone(&browser));
+        self.tend(browser, &opened);
+        opened
+    }
+
+    /// Finds a former daemon's session again before anybody calls it, so that it is saved, or named lost. A person's browser is left to
+    /// whoever needs it: it may ask them.
+    pub(in crate::session) async fn take_up(self: &Arc<Self>) {
+        let _known = self.taken_up.clone().drop_guard();
+        let mut context = self.context.lock().await;
+        let left = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
+        if !left || context.is_some() || self.spec().endpoint.is_some() || !self.hub.browsers.outlive_daemons() {
+            return;
+        }
+        match self.open_in_time().await {
+            Ok(opened) => {
+                self.be_in(&mut context, opened);
+                // What it was in the former daemon's last moments may not be saved.
+                self.stirred.notify_one();
+            }
+            Err(fault) if matches!(fault.code, Code::BrowserCrashed | Code::BrowserNotFound) => {
+                let fault = crate::browser::ended(fault);
+                let fault = if self.place.lose().await { fault.with_hint(super::BRING_BACK) } else { fault };
+                // Calls that wait are answered in their turn: the first is told, unless it is the one that brings everything back.
+                self.hub.decide_now(|registry, _| {
+                    registry.forget_browser(self.id);
+                    *locked(&self.loss) = Some(fault);
+                    registry.set_loss(self.id, Loss::Untold);
+                });
+            }
+            Err(fault) => {
+                tracing::info!(session = %self.id, %fault, "a former daemon's session is not found yet; the next call looks again");
             }
         }
     }
@@ -119,6 +177,7 @@ impl World {
         if let Some(fork) = &copy {
             self.plant(&*context, fork).await;
         }
+        self.keep_for_the_next(&*context, spec.source.as_ref()).await;
         let (opened, safe) = self.hub.decide(|registry, _| registry.opened(self.id, context.handle().0.as_str().into()));
         failpoint("open-writing");
         let written = match opened {
@@ -149,7 +208,9 @@ impl World {
     async fn adopt(self: &Arc<Self>, handle: &Handle) -> Result<InBrowser, Fault> {
         let tabs = self.tabs_on_record();
         let records: Vec<PageRecord> = tabs.iter().map(|(_, record)| record.clone()).collect();
-        let (browser, adopted) = self.hub.browsers.find(&self.spec(), handle, &records).await?;
+        let mut spec = self.spec();
+        self.go_on(&mut spec).await;
+        let (browser, adopted) = self.hub.browsers.find(&spec, handle, &records).await?;
         for (tab, record) in &tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(*tab, page),
@@ -170,6 +231,7 @@ impl World {
             tracing::warn!(session = %self.id, "the disk is late; the session is closed before that is written down");
         }
         failpoint("close-written");
+        self.let_copies_go_on().await;
         let mut pause = FIRST_PAUSE;
         while let Err(why) = self.close_once().await {
             tracing::warn!(session = %self.id, why, "the context did not close and is tried again");

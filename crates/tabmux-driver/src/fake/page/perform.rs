@@ -23,6 +23,7 @@ impl FakePage {
             Script::Literal(value) => return Ok(value),
             Script::Href => return Ok(self.url().into()),
             Script::Title => return Ok(self.title().into()),
+            Script::Field => return Ok(locked(&self.state).form.name().into()),
             Script::Cookies => return Ok(self.cookies.text().into()),
             Script::SetCookie(cookie) => {
                 self.cookies.set(&cookie, &visit::host(&self.url()));

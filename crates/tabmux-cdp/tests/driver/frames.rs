@@ -1,0 +1,82 @@
+//! Frames that leave their site, that are out of sight, and that stand in one another: what is in them is seen and acted upon.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use tabmux_cdp::find::Want;
+use tabmux_driver::Verb;
+
+use crate::act::{Stage, click, named, soon};
+use crate::support;
+
+/// In full Chromium a frame of another site is in another process.
+const KINDS: [Want; 2] = [Want::Plain, Want::Full];
+
+/// Where a document that shows this is found.
+fn shown(site: &str, html: &str) -> String {
+    html.bytes().fold(format!("{site}/shown.html#"), |mut all, byte| {
+        write!(all, "%{byte:02x}").expect("writing to a string cannot fail");
+        all
+    })
+}
+
+/// The page's own site, and another.
+fn sites(stage: &Stage) -> (String, String) {
+    (stage.site.clone(), stage.site.replace("127.0.0.1", "localhost"))
+}
+
+const BUTTON: &str = "<button id=in>Inner</button>";
+
+/// `said` is what is clicked first in a frame.
+const LISTEN: &str = "window.said = new Promise((done) => onmessage = ({ data }) => done(data));";
+
+#[tokio::test]
+async fn a_frame_that_left_for_another_site_or_for_nowhere_keeps_nobody_from_acting() {
+    let stage = Stage::at("room.html").await;
+    let (own, other) = sites(&stage);
+    for away in [shown(&other, ""), "http://localhost:1/".to_owned()] {
+        let near = shown(&own, &format!("<a id=go href='{away}'>Go</a>"));
+        stage.furnish(&format!("<iframe id=frame src='{near}'></iframe><button id=b>B</button>"), "").await;
+        stage.click("#go").await;
+        // It has left once the page may not look into it any more.
+        soon(async { while stage.run("frame.contentDocument === null").await != json!(true) {} }).await;
+        stage.click("#b").await;
+        stage.act(Verb::Hover { selector: named("#b") }).await.expect("it is hovered");
+        assert_eq!(stage.saw("click", "b").await, json!([[true, ""]]), "{away}");
+    }
+}
+
+#[tokio::test]
+async fn a_frame_of_another_site_that_is_out_of_sight_is_brought_into_view() {
+    for want in KINDS {
+        let stage = Stage::of(support::chromium_for(want).await, "room.html").await;
+        let (own, other) = sites(&stage);
+        let far = format!("<iframe src='{}'></iframe>", shown(&other, BUTTON));
+        let sandboxed = format!("<iframe sandbox=allow-scripts src='{}'></iframe>", shown(&own, BUTTON));
+        let inside = format!("<iframe src='{}'></iframe>", shown(&own, &format!("<p style='height: 900px'></p>{far}")));
+        let tall = "<p style='height: 2000px'></p>";
+        let footer = "<footer style='position: fixed; left: 0; right: 0; bottom: 0; height: 250px; background: red'></footer>";
+        for (place, html, script) in [
+            ("below", format!("{tall}{far}"), ""),
+            ("above", format!("{far}{tall}{tall}"), "scrollTo(0, 3000)"),
+            ("in a box", format!("<div style='height: 200px; overflow: auto'>{tall}{far}</div>"), ""),
+            ("sandboxed", format!("{tall}{sandboxed}"), ""),
+            ("in a frame of its own", format!("{tall}{inside}"), ""),
+            ("under something that stays", format!("{tall}{far}{tall}{footer}"), ""),
+        ] {
+            stage.furnish(&html, &format!("{LISTEN} {script}")).await;
+            stage.act(click("#in")).await.unwrap_or_else(|error| panic!("{place}, {want:?}: {error}"));
+            assert_eq!(stage.run("said").await, json!(["in", true]), "{place}, {want:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_waited_for_may_come_with_a_frame_of_another_site() {
+    let stage = Stage::at("room.html").await;
+    let (_, other) = sites(&stage);
+    let later = format!("setTimeout(() => room.innerHTML = `<iframe src='{}'></iframe>`, 300);", shown(&other, BUTTON));
+    stage.furnish("<p>Nothing yet</p>", &format!("{LISTEN} {later}")).await;
+    stage.click("#in").await;
+    assert_eq!(stage.run("said").await, json!(["in", true]));
+}
