@@ -259,6 +259,15 @@ impl SessionHandle {
         self.mailbox.jobs().retain(|job| job.admitted.call != call);
     }
 
+    /// The call that comes after a loss is told of it in place of an answer, once; any other is given back, to be run.
+    async fn tell_loss(&self, job: Job) -> Option<Job> {
+        let loss = self.world.take_loss().await.filter(|_| !job.errand.tool.comes_after_a_loss());
+        let Some(loss) = loss else { return Some(job) };
+        self.world.hub.finish(job.admitted.call);
+        drop(job.reply.send(Err(loss)));
+        None
+    }
+
     /// Runs calls until the session ends.
     async fn serve(self) {
         // Who is called goes first; the others wait for their turn.
@@ -271,22 +280,22 @@ impl SessionHandle {
         self.world.take_up().await;
         drop(turn);
         loop {
-            let job = tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return,
-                job = self.mailbox.next(), if first.is_none() => job,
-                Some(job) = std::future::ready(first.take()) => job,
+            let job = match first.take() {
+                Some(job) => job,
+                None => tokio::select! {
+                    biased;
+                    () = self.stop.cancelled() => return,
+                    job = self.mailbox.next() => job,
+                },
             };
-            if let Some(loss) = self.world.take_loss().await.filter(|_| !job.errand.tool.comes_after_a_loss()) {
-                self.world.hub.finish(job.admitted.call);
-                drop(job.reply.send(Err(loss)));
-                continue;
-            }
+            let Some(job) = self.tell_loss(job).await else { continue };
             if self.world.open().await.is_err() {
                 // Every waiting call was ended with the reason when the registry was told. Unless that ended the
                 // session too, the next call tries again.
                 continue;
             }
+            // Found again, it may turn out to have no window any more.
+            let Some(job) = self.tell_loss(job).await else { continue };
             match self.world.hub.begin(job.admitted.call) {
                 Ok(()) => self.world.execute(job).await,
                 // The call may be over already; then nobody listens.

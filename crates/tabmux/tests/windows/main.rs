@@ -225,7 +225,8 @@ seen_and_unseen! {
         assert_eq!(stage.log().matches("Created new window for this MCP session, windowId: ").count(), 2, "{}", stage.log());
     }
 
-    /// The same page in the same window after the daemon was killed, and still the right window for new tabs.
+    /// S4.17: the same page in the same window after the daemon was killed, and still the right window for new tabs. A session whose last window
+    /// was closed is told so, whether a daemon ran then or not.
     #[test]
     fn window_sessions_go_on_after_the_daemon_is_killed(display: Option<Display>) {
         let stage = Stage::new(display);
@@ -243,7 +244,10 @@ seen_and_unseen! {
         agents[0].ok("new_page", &json!({"url": stage.site.at("/after")}));
         assert_eq!(paths(&agents[0]), ["/one", "/more", "/after"]);
         assert_eq!(stage.person.window_of("/after")["id"], stage.person.window_of("/one")["id"]);
-        until("what the person closed meanwhile is gone", SOON, || paths(&agents[1]).is_empty().then_some(()));
+        // Whether the next daemon saw it close or found it closed.
+        let said = until("it is said", SOON, || Some(agents[1].call("list_pages", &json!({}))).filter(|reply| reply.failed()));
+        assert!(said.code() == "tab_gone" && said.text().contains("last window was closed"), "{said:?}");
+        assert!(paths(&agents[1]).is_empty());
         agents[1].ok("navigate", &json!({"url": stage.site.at("/anew")}));
         assert_eq!(stage.person.window_of("/anew")["tabs"].as_array().unwrap().len(), 1);
         assert_eq!(stage.person.window_of("/person")["tabs"].as_array().unwrap().len(), 1);

@@ -214,7 +214,10 @@ impl World {
         for (tab, record) in &tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(*tab, page),
-                None => self.tab_lost(*tab, "did not survive the restart"),
+                None => {
+                    self.tab_lost(*tab, "did not survive the restart");
+                    self.windowless(*tab);
+                }
             }
         }
         self.was_seen(&tabs);
