@@ -222,13 +222,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_and_phases_read_back() {
+    fn kinds_phases_and_losses_read_back() {
         for kind in [Kind::Browser, Kind::Ios, Kind::Android] {
             assert_eq!(Kind::from_name(kind.name()), Some(kind));
         }
         for phase in [Phase::Reserved, Phase::Opening, Phase::Open, Phase::Closing] {
             assert_eq!(Phase::from_name(phase.name()), Some(phase));
         }
-        assert_eq!((Kind::from_name("tv"), Phase::from_name("")), (None, None));
+        assert_eq!([Loss::None, Loss::Untold, Loss::Told].map(Loss::name), ["", "untold", "told"], "as journals have them");
+        for loss in [Loss::None, Loss::Untold, Loss::Told] {
+            assert_eq!(Loss::from_name(loss.name()), Some(loss));
+        }
+        assert_eq!((Kind::from_name("tv"), Phase::from_name(""), Loss::from_name("lost")), (None, None, None));
     }
 }

@@ -148,6 +148,10 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     assert_eq!((session.windows.scoping, session.windows.home()), (Scoping::Off, None), "what was set stays, what was there is gone");
     assert_eq!((world.registry.tab_numbered(number), world.registry.current(by(me))), (None, Some(lost)));
     assert!(world.session(other).tabs.contains_key(&kept), "others notice nothing");
+    let unused = world.reserve(by(me), plain(Some("unused"))).unwrap().session;
+    let is_lost = |world: &World, id| world.session(id).is_lost();
+    assert_eq!([lost, other, unused].map(|id| is_lost(&world, id)), [true, false, false], "what never had a page has lost none");
+    assert_eq!(world.registry.counts().lost, 1);
     assert_ne!(world.registry.add_tab(lost, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
     world.close(by(me), Some("lost")).unwrap();
     world.effects();
