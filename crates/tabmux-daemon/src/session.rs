@@ -9,6 +9,7 @@ mod downloads;
 mod filling;
 mod lasting;
 mod moving;
+mod news;
 mod pages;
 mod reach;
 mod rest;
@@ -31,6 +32,7 @@ use crate::store::Safe;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
+pub(crate) use news::Party;
 pub(crate) use reach::Reach;
 pub(crate) use saving::sweep_saved;
 use world::World;
@@ -187,9 +189,9 @@ impl SessionHandle {
         self.world.was_left_untold();
     }
 
-    /// What happened in the session since its last reply, for the one that goes out now.
-    pub(crate) fn take_news(&self) -> Vec<String> {
-        self.world.take_news()
+    /// What happened in the session since this one's last reply, for the one that goes out now.
+    pub(crate) fn take_news(&self, party: Party) -> Vec<String> {
+        self.world.take_news(party)
     }
 
     /// The same, which stays for that reply.
@@ -261,7 +263,7 @@ impl SessionHandle {
 
     /// The call that comes after a loss is told of it in place of an answer, once; any other is given back, to be run.
     async fn tell_loss(&self, job: Job) -> Option<Job> {
-        let loss = self.world.take_loss().await.filter(|_| !job.errand.tool.comes_after_a_loss());
+        let loss = self.world.take_loss(Party::from(&job.admitted)).await.filter(|_| !job.errand.tool.comes_after_a_loss());
         let Some(loss) = loss else { return Some(job) };
         self.world.hub.finish(job.admitted.call);
         drop(job.reply.send(Err(loss)));

@@ -17,10 +17,15 @@ impl CdpPage {
     pub(super) async fn go(&self, to: Navigation<'_>) -> Result<()> {
         let mut progress = self.state.watch();
         let before = progress.borrow_and_update().clone();
+        // A move within the document is its scripts' own business.
+        let stays = matches!(to, Navigation::To(url) if is_within(&self.state.url(), url));
+        if !stays {
+            // First, or a document that came early is loaded again on top of the one that is asked for here.
+            self.state.goes_elsewhere();
+        }
         match to {
             Navigation::To(url) => {
-                // A move within the document is its scripts' own business.
-                if !is_within(&self.state.url(), url) {
+                if !stays {
                     self.freed().await;
                 }
                 self.go_to(url).await?;

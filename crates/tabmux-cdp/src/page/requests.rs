@@ -152,7 +152,7 @@ pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, s
         let Ok(history) = connection.call_in(Some(&session), &GetNavigationHistory::default(), HOUSEKEEPING).await else { return };
         let shown = usize::try_from(history.current_index).ok().and_then(|at| history.entries.get(at));
         if shown.is_some_and(|entry| origin_of(&entry.url) == origin_of(&url) && entry.transition_type != "form_submit") {
-            drop(connection.send(Some(&session), &Reload::default()));
+            state.while_early(&document, || drop(connection.send(Some(&session), &Reload::default())));
         }
     });
 }

@@ -203,6 +203,14 @@ impl PageState {
         self.inner().early == loader
     }
 
+    /// Does something about a document that came early, unless another one is asked for in its place; nobody can ask meanwhile.
+    pub(super) fn while_early(&self, loader: &str, act: impl FnOnce()) {
+        let inner = self.inner();
+        if inner.early == loader {
+            act();
+        }
+    }
+
     /// Another document is asked for, in place of one that came early.
     pub(super) fn goes_elsewhere(&self) {
         self.inner().early.clear();

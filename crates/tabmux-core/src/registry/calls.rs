@@ -31,6 +31,7 @@ pub struct Admitted {
 pub(super) struct Call {
     pub(super) session: SessionId,
     pub(super) grant: Option<Arc<Grant>>,
+    pub(super) by_owner: bool,
 }
 
 /// Whether a call takes its turn.
@@ -109,8 +110,8 @@ impl Registry {
             self.use_up(grant);
         }
         let by = grant.as_ref().map(|grant| grant.id());
-        self.calls.insert(call.0, Call { session: id, grant });
         let (picked_for_caller, by_owner) = (picked == Picked::ForCaller, standing == Standing::Owner);
+        self.calls.insert(call.0, Call { session: id, grant, by_owner });
         Ok(Admitted { call, session: id, epoch, tab, picked_for_caller, ahead, grant: by, by_owner })
     }
 
@@ -158,9 +159,9 @@ impl Registry {
         }
     }
 
-    /// Whether any call waits or runs in this session.
-    pub fn has_calls(&self, id: SessionId) -> bool {
-        self.calls.values().any(|call| call.session == id)
+    /// Whether a call of its owner waits or runs in this session.
+    pub fn has_calls_of_owner(&self, id: SessionId) -> bool {
+        self.calls.values().any(|call| call.session == id && call.by_owner)
     }
 
     /// A person watches this session live; it is never idle meanwhile (C1).

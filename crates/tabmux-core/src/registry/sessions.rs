@@ -111,7 +111,10 @@ impl Registry {
     pub fn opened(&mut self, id: SessionId, context: Arc<str>) -> Result<(), Fault> {
         let Some((session, _)) = self.live_mut(id) else { return Err(closed_fault()) };
         session.phase = Phase::Open;
-        session.loss = Loss::None;
+        // Somebody else's call may have opened it, before the owner was told what it lost.
+        if session.loss == Loss::Told {
+            session.loss = Loss::None;
+        }
         session.context = Some(context);
         self.dirty.insert(id);
         Ok(())

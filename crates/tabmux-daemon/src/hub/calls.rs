@@ -19,7 +19,7 @@ use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
 use crate::secrets::Hidden;
-use crate::session::{After, Errand, Job, SessionHandle, Turn, Work};
+use crate::session::{After, Errand, Job, Party, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -217,20 +217,20 @@ impl Hub {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
-                // Who only looks takes no news away from who drives; who may see some sites only is not told of the others.
+                // Who only looks hears no news; who may see some sites only is not told of the others.
                 let hears = |grant: &Arc<Grant>| grant.right > Right::Read && grant.domains.is_empty();
-                let takes_news = turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears);
+                let (party, hears_news) = (Party::from(&admitted), turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears));
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
-                // Nor does a reply that its lost caller does not hear, or a look of the operator's in between.
+                // Nor does a lost caller, by a reply that does not reach it.
                 let heard = |registry: &tabmux_core::Registry| registry.listing(admitted.session).is_none_or(|listed| !listed.orphaned);
-                let takes_news = takes_news && self.look(heard);
+                let hears_news = hears_news && (party != Party::Owner || self.look(heard));
                 // One that ran out of time does: a slow browser is found started by the next call.
                 if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
                     undo.session = None;
                 }
                 drop(undo);
-                super::reply::of_page(self, outcome, &admitted, made, || if takes_news { session.take_news() } else { Vec::new() })
+                super::reply::of_page(self, outcome, &admitted, made, || if hears_news { session.take_news(party) } else { Vec::new() })
             }
         }
     }

@@ -69,7 +69,7 @@ impl World {
         let mut items: Vec<String> = before.unheard.iter().cloned().collect();
         for (tab, was) in &before.tabs {
             match now.get(tab) {
-                None if self.is_news(&format!("Tab {tab} ")) => {}
+                None if self.is_news(&format!("Tab {tab} ")) || self.is_news(&format!("closed tab {tab}.")) => {}
                 None => items.push(format!("{tab} was closed")),
                 Some(is) if hidden(&is.url) != hidden(&was.url) => items.push(format!("{tab} went to {}", short(&is.url))),
                 Some(_) => {}

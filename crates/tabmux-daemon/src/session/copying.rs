@@ -12,6 +12,7 @@ use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint,
 use tokio::sync::OnceCell;
 
 use super::SessionHandle;
+use super::news::Party;
 use super::world::World;
 use crate::sources::Whence;
 
@@ -192,7 +193,7 @@ impl World {
             let tab = match opened {
                 Ok(planted) => {
                     self.add_late(&url, planted.arrival);
-                    self.add_tab(&planted.page).await
+                    self.add_tab(&planted.page, Party::Owner).await
                 }
                 Err(error) => Err(error.into()),
             };

@@ -9,12 +9,14 @@ use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
 use super::Turn;
+use super::news::Party;
 use super::reach::Reach;
 use super::world::{World, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
     admitted: Admitted,
+    party: Party,
     reach: Reach,
     turn: Turn,
     /// The tab the call worked on, for its reply.
@@ -23,7 +25,7 @@ pub(super) struct CallPages {
 
 impl CallPages {
     pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
-        Self { world, admitted, reach, turn, tab: Mutex::new(None) }
+        Self { world, party: Party::from(&admitted), admitted, reach, turn, tab: Mutex::new(None) }
     }
 
     pub(super) fn reach(&self) -> &Reach {
@@ -86,7 +88,30 @@ impl CallPages {
     }
 
     fn tabs(&self) -> Result<(Vec<TabId>, Option<TabId>), Fault> {
-        self.session(|session| (session.windows.visible(session.tabs.keys().copied()).collect(), session.current_tab))
+        let tabs = self.session(|session| session.windows.visible(session.tabs.keys().copied()).collect())?;
+        Ok((tabs, self.current()?))
+    }
+
+    /// The tab that a call without one means. Who uses somebody else's session has one of its own as soon as it chose or opened another.
+    fn current(&self) -> Result<Option<TabId>, Fault> {
+        let own = if self.party == Party::Owner { None } else { self.world.tab_of_guest(self.party) };
+        own.map_or_else(|| self.session(|session| session.current_tab), |tab| Ok(Some(tab)))
+    }
+
+    /// From now on a call without a tab means this one; never one of the owner's because of what somebody else chose.
+    fn choose(&self, tab: TabId) -> Result<(), Fault> {
+        if self.party == Party::Owner {
+            return self.world.decide(|registry| registry.select_tab(self.world.id, tab));
+        }
+        self.world.guest_chose(self.party, tab);
+        Ok(())
+    }
+
+    fn tell_owner(&self, what: &str) {
+        if self.party != Party::Owner {
+            let who = if self.party == Party::Operator { "The operator" } else { "Somebody this session is shared with" };
+            self.world.tell_others(self.party, format!("{who} {what}."));
+        }
     }
 
     fn find(&self, which: &PageRef) -> Result<(usize, TabId), Fault> {
@@ -104,7 +129,7 @@ impl CallPages {
 #[async_trait]
 impl Pages for CallPages {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let current = self.session(|session| session.current_tab)?;
+        let current = self.current()?;
         let tab = match (self.admitted.tab.or(current), self.turn) {
             (Some(tab), Turn::Queue) => tab,
             (Some(tab), Turn::Beside | Turn::Watching) => {
@@ -118,7 +143,7 @@ impl Pages for CallPages {
         };
         let page = self.live_page(tab)?;
         if self.admitted.tab.is_some() && !self.only_looks() {
-            self.world.decide(|registry| registry.select_tab(self.world.id, tab))?;
+            self.choose(tab)?;
         }
         self.note(tab);
         match page.dialog() {
@@ -148,7 +173,11 @@ impl Pages for CallPages {
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let (tab, page) = self.world.open_tab().await?;
+        let (tab, page) = self.world.open_tab(self.party).await?;
+        if self.party != Party::Owner {
+            self.choose(tab)?;
+            self.tell_owner(&format!("opened tab {tab}; select_page goes there"));
+        }
         self.note(tab);
         Ok((tab, page))
     }
@@ -156,7 +185,7 @@ impl Pages for CallPages {
     fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
         let (index, tab) = self.find(which)?;
         self.live_page(tab)?;
-        self.world.decide(|registry| registry.select_tab(self.world.id, tab))?;
+        self.choose(tab)?;
         self.note(tab);
         self.view(index, tab, Some(tab)).ok_or_else(|| tabmux_driver::DriverError::PageGone.into())
     }
@@ -169,6 +198,7 @@ impl Pages for CallPages {
         let view = self.view(index, tab, None).ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);
         self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
+        self.tell_owner(&format!("closed tab {tab}"));
         page.close().await?;
         Ok(view)
     }

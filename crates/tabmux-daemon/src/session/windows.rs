@@ -7,26 +7,32 @@ use std::sync::Arc;
 use tabmux_core::{Code, Fault, Placement, Scoping, Spot, TabId};
 use tabmux_driver::{Context, DriverError, Handle, Isolation, Page, Place, Windowed, failpoint};
 
+use super::news::Party;
 use super::world::World;
 
 impl World {
-    /// Opens a page where the session's pages belong, as a tab that is current.
-    pub(super) async fn open_tab(self: &Arc<Self>) -> Result<(TabId, Arc<dyn Page>), Fault> {
+    /// Opens a page where the session's pages belong, as a tab that is current when its owner opens it.
+    pub(super) async fn open_tab(self: &Arc<Self>, party: Party) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let context = self.open().await?;
         let Some(windowed) = context.windows() else {
             failpoint("tab-begins");
             let page = context.open_page().await?;
             failpoint("tab-has-page");
-            return Ok((self.add_tab(&page).await?, page));
+            return Ok((self.add_tab(&page, party).await?, page));
         };
         let (page, spot) = self.open_at_home(windowed).await?;
-        let tab = self.add_tab(&page).await?;
+        let tab = self.add_tab(&page, party).await?;
         self.settle(windowed, tab, page.handle(), spot).await;
         Ok((tab, page))
     }
 
-    pub(super) async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>) -> Result<TabId, Fault> {
-        match self.decide(|registry| registry.add_tab(self.id, page.handle().0.as_str().into(), page.url())) {
+    pub(super) async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>, party: Party) -> Result<TabId, Fault> {
+        let (handle, url) = (page.handle().0.as_str().into(), page.url());
+        let added = self.decide(|registry| match party {
+            Party::Owner => registry.add_tab(self.id, handle, url),
+            Party::Holder(_) | Party::Operator => registry.add_popup(self.id, handle, url),
+        });
+        match added {
             Ok(tab) => {
                 failpoint("tab-writing");
                 self.add_page(tab, page);

@@ -3,7 +3,7 @@
 mod call;
 mod context;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::away::Seen;
 use super::copying::{Fork, Losses, NOT_COPIED};
 use super::downloads::{self, Told};
+use super::news::{Lost, News, Party};
 use super::saving::Place;
 use super::{Lasting, Making};
 use crate::hub::Hub;
@@ -29,9 +30,6 @@ pub(super) const BRING_BACK: &str = "restore brings back its pages and logins as
 
 /// How long the end of a browser is waited for that a page of it has told.
 const NOTICE: Duration = Duration::from_millis(500);
-
-/// News that wait for the next reply.
-const MAX_NEWS: usize = 20;
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -48,15 +46,17 @@ pub(super) struct World {
     /// The browser that the context is in.
     browser: Mutex<Option<Arc<dyn Browser>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
-    news: Mutex<VecDeque<String>>,
+    news: Mutex<News>,
+    /// The tabs that are current for those who use a session which is not their own; the owner's is in the registry.
+    guests: Mutex<BTreeMap<Party, TabId>>,
     /// The call that has the turn: the tab it works on, and how to end it.
     running: Mutex<Option<Running>>,
-    /// The browser, or the last window, was lost; the next call says so, once.
-    loss: Mutex<Option<Fault>>,
+    /// The browser, or the last window, was lost; the next call of each who uses the session says so, once.
+    loss: Mutex<Option<Lost>>,
     /// A call was told that somebody else's browser is gone, which nobody knows for certain before it is looked for again.
     loss_said: AtomicBool,
-    /// The tab whose end a call was told.
-    mourned: Mutex<Option<TabId>>,
+    /// The tab whose end a call was told, and whose call that was.
+    mourned: Mutex<Option<(TabId, Party)>>,
     /// What who drives the session was told last.
     seen: Mutex<Option<Seen>>,
     /// Something about its tabs was decided, and may not be written down yet.
@@ -92,6 +92,7 @@ impl World {
             browser: Mutex::default(),
             pages: Mutex::default(),
             news: Mutex::default(),
+            guests: Mutex::default(),
             running: Mutex::default(),
             loss: Mutex::default(),
             loss_said: AtomicBool::new(false),
@@ -232,12 +233,12 @@ impl World {
         let fault = if lost_more { fault.with_hint(BRING_BACK) } else { fault };
         *context = None;
         locked(&self.pages).clear();
-        locked(&self.news).clear();
+        locked(&self.news).forget();
         if self.spec().endpoint.is_some() {
             // Perhaps only the connection broke, and the pages are still there: the next call looks for them, and says if not.
             return self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
         }
-        *locked(&self.loss) = Some(fault.clone());
+        self.lose(fault.clone());
         self.hub.decide_now(|registry, _| {
             registry.browser_lost(self.id, &fault);
             registry.set_loss(self.id, Loss::Untold);
@@ -246,7 +247,7 @@ impl World {
 
     /// A former daemon died before it could say that the browser is gone.
     pub(super) fn was_left_untold(&self) {
-        *locked(&self.loss) = Some(crate::browser::crashed("it ended before the daemon was started again"));
+        self.lose(crate::browser::crashed("it ended before the daemon was started again"));
     }
 
     /// A call was told that the browser is gone: so the next one must not meet what was in it.
@@ -261,14 +262,22 @@ impl World {
         self.loss_said.store(self.is_lost() && self.spec().endpoint.is_some(), Ordering::Relaxed);
     }
 
-    /// Said once, whichever daemon says it: the browser was lost since the last call.
-    pub(super) async fn take_loss(&self) -> Option<Fault> {
-        let loss = locked(&self.loss).take()?;
+    /// Everybody who knew the session is to be told.
+    pub(super) fn lose(&self, fault: Fault) {
+        let lost = Lost::new(fault, locked(&self.news).parties());
+        *locked(&self.loss) = Some(lost);
+    }
+
+    /// Said once to each, whichever daemon says it: the browser was lost since the last call.
+    pub(super) async fn take_loss(&self, party: Party) -> Option<Fault> {
+        let loss = locked(&self.loss).as_mut()?.tell(party)?;
         if loss.code != Code::BrowserCrashed {
             return Some(loss);
         }
-        self.decide(|registry| registry.set_loss(self.id, Loss::Told));
-        self.on_record().await;
+        if party == Party::Owner {
+            self.decide(|registry| registry.set_loss(self.id, Loss::Told));
+            self.on_record().await;
+        }
         let can_return = self.spec().endpoint.is_none() && self.can_come_back().await;
         Some(if can_return { loss.with_hint(BRING_BACK) } else { loss })
     }
@@ -325,17 +334,26 @@ impl World {
 
     /// The session lost its last page with its last window: whoever calls next is told, unless it was told already.
     pub(super) fn lose_windows(&self, tab: TabId, fault: Fault) {
-        if *locked(&self.mourned) != Some(tab) {
-            *locked(&self.loss) = Some(fault);
+        self.lose(fault);
+        if let Some((_, party)) = locked(&self.mourned).filter(|(mourned, _)| *mourned == tab) {
+            self.knows_of_windows(party);
+        }
+    }
+
+    /// This one was told that the tab is gone which was the session's last.
+    pub(super) fn knows_of_windows(&self, party: Party) {
+        if let Some(lost) = locked(&self.loss).as_mut().filter(|lost| lost.fault().code == Code::TabGone) {
+            lost.tell(party);
         }
     }
 
     pub(super) fn add_news(&self, text: String) {
-        let mut news = locked(&self.news);
-        if news.len() == MAX_NEWS {
-            news.pop_front();
-        }
-        news.push_back(text);
+        locked(&self.news).add(text, None);
+    }
+
+    /// The doing of one who uses the session, for the others.
+    pub(super) fn tell_others(&self, party: Party, text: String) {
+        locked(&self.news).add(text, Some(party));
     }
 
     fn extend_news(&self, news: Option<String>) {
@@ -344,13 +362,11 @@ impl World {
 
     /// Before all other news.
     pub(super) fn add_first(&self, text: String) {
-        let mut news = locked(&self.news);
-        news.truncate(MAX_NEWS - 1);
-        news.push_front(text);
+        locked(&self.news).add_first(text);
     }
 
     pub(super) fn is_news(&self, part: &str) -> bool {
-        locked(&self.news).iter().any(|news| news.contains(part))
+        locked(&self.news).waiting().any(|news| news.contains(part))
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -363,20 +379,29 @@ impl World {
     }
 
     pub(super) fn news(&self) -> Vec<String> {
-        locked(&self.news).iter().cloned().collect()
+        locked(&self.news).waiting().map(str::to_owned).collect()
     }
 
     /// Those of them that say what a copy has not got.
     pub(super) fn take_losses(&self) -> Vec<String> {
-        let mut news = locked(&self.news);
-        let (losses, others): (VecDeque<String>, VecDeque<String>) = news.drain(..).partition(|news| news.starts_with(NOT_COPIED));
-        *news = others;
-        losses.into()
+        locked(&self.news).take_out(NOT_COPIED)
     }
 
     /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.
-    pub(super) fn take_news(&self) -> Vec<String> {
-        locked(&self.news).drain(..).collect()
+    pub(super) fn take_news(&self, party: Party) -> Vec<String> {
+        locked(&self.news).take(party)
+    }
+
+    /// The tab that a call without one means, where the session is not the caller's own and it has chosen another than its driver's.
+    pub(super) fn tab_of_guest(&self, party: Party) -> Option<TabId> {
+        let tab = locked(&self.guests).get(&party).copied();
+        tab.filter(|tab| self.page(*tab).is_some())
+    }
+
+    pub(super) fn guest_chose(&self, party: Party, tab: TabId) {
+        let mut guests = locked(&self.guests);
+        guests.retain(|_, tab| locked(&self.pages).contains_key(tab));
+        guests.insert(party, tab);
     }
 }
 
@@ -395,6 +420,6 @@ fn closed() -> Fault {
 #[cfg(test)]
 impl World {
     pub(super) fn news_waiting(&self) -> usize {
-        locked(&self.news).len()
+        locked(&self.news).waiting().count()
     }
 }

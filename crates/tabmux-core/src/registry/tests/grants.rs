@@ -72,6 +72,19 @@ fn two() -> (World, ClientId, ClientId, SessionId) {
     (world, me, you, id)
 }
 
+#[test]
+fn it_is_known_whether_any_call_is_the_owners() {
+    let (mut world, me, you, id) = two();
+    let other = world.open(me, "other");
+    let capability = world.share(by(me), Some("web"), read()).unwrap();
+    world.registry.admit(Lane::Queue, by(you), Some(&capability), None, LOOKS, world.now).unwrap();
+    assert!(!world.registry.has_calls_of_owner(id));
+    let own = world.registry.admit(Lane::Queue, by(me), Some("web"), None, LOOKS, world.now).unwrap();
+    assert_eq!([id, other].map(|id| world.registry.has_calls_of_owner(id)), [true, false]);
+    world.registry.finish(own.call, world.now);
+    assert!(!world.registry.has_calls_of_owner(id));
+}
+
 const GONE: Option<Code> = Some(Code::SessionNotFound);
 const DENIED: Option<Code> = Some(Code::PolicyDenied);
 

@@ -1,7 +1,7 @@
 //! Reserve, make, commit; and what happens when something comes between.
 
 use super::*;
-use crate::{Scoping, WindowId};
+use crate::{Loss, Scoping, WindowId};
 
 /// S1.14
 #[test]
@@ -152,6 +152,11 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     let is_lost = |world: &World, id| world.session(id).is_lost();
     assert_eq!([lost, other, unused].map(|id| is_lost(&world, id)), [true, false, false], "what never had a page has lost none");
     assert_eq!(world.registry.counts().lost, 1);
+    for (said, left) in [(Loss::Untold, Loss::Untold), (Loss::Told, Loss::None)] {
+        world.registry.set_loss(lost, said);
+        world.registry.opened(lost, "next".into()).unwrap();
+        assert_eq!(world.session(lost).loss, left, "who was not told is still to be told, with another browser too");
+    }
     assert_ne!(world.registry.add_tab(lost, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
     world.close(by(me), Some("lost")).unwrap();
     world.effects();

@@ -62,7 +62,7 @@ async fn who_may_read_sees_the_page_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn news_wait_for_who_drives() {
+async fn everybody_who_may_act_hears_news_and_takes_them_from_nobody() {
     let (house, owner, other) = two().await;
     let reading = share(&owner, json!({})).await;
     drop(house.session().page(TabId(1)).unwrap().evaluate("crash()").await);
@@ -73,7 +73,57 @@ async fn news_wait_for_who_drives() {
     owner.ok("new_page", json!({})).await;
     drop(house.session().page(TabId(2)).unwrap().evaluate("crash()").await);
     eventually("the news is in", || house.session().waiting().1 == 1).await;
-    assert!(other.ok("list_pages", json!({"sessionId": acting})).await.text.contains("Tab t2 crashed"), "who may act drives");
+    for who in [(&other, json!({"sessionId": acting})), (&house.operator(), json!({"sessionId": "web"})), (&owner, json!({}))] {
+        let hears = async || who.0.ok("list_pages", who.1.clone()).await.text.contains("Tab t2 crashed");
+        assert_eq!((hears().await, hears().await), (true, false), "once");
+    }
+}
+
+/// A call without a tab means the tab that its caller was last at, whatever others did meanwhile.
+#[tokio::test]
+async fn nobody_else_moves_the_owner_to_another_tab() {
+    let (house, owner, other) = two().await;
+    let at = share(&owner, json!({"mode": "act"})).await;
+    let (theirs, operators) =
+        (json!({"sessionId": at, "url": "http://theirs.test/"}), json!({"sessionId": "web", "url": "http://operators.test/"}));
+    other.ok("new_page", theirs).await;
+    house.operator().ok("new_page", operators).await;
+    let said = owner.eval("web", "location.href").await.unwrap();
+    let news: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        news,
+        [
+            "Somebody this session is shared with opened tab t2; select_page goes there.",
+            "The operator opened tab t3; select_page goes there.",
+            "\"http://a.test/\""
+        ]
+    );
+    assert!(other.eval(&at, "location.href").await.unwrap().ends_with("\"http://theirs.test/\""), "its own doing is no news");
+    other.ok("select_page", json!({"sessionId": at, "tabId": "t1"})).await;
+    other.ok("select_page", json!({"sessionId": at, "tabId": "t2"})).await;
+    assert_eq!(owner.eval("web", "location.href").await.unwrap(), "\"http://a.test/\"");
+    other.ok("close_page", json!({"sessionId": at, "tabId": "t2"})).await;
+    assert_eq!(other.eval(&at, "location.href").await.unwrap(), "\"http://a.test/\"", "its own is gone: the driver's");
+    assert!(owner.eval("web", "1").await.unwrap().starts_with("Somebody this session is shared with closed tab t2."));
+}
+
+/// The contract's "says it once" is for each who uses the session.
+#[tokio::test]
+async fn a_lost_browser_is_said_to_the_owner_whoever_heard_it_first() {
+    let (house, owner, other) = two().await;
+    let (reading, acting) = (share(&owner, json!({})).await, share(&owner, json!({"mode": "act"})).await);
+    other.ok("list_pages", json!({"sessionId": reading})).await;
+    house.session().page(TabId(1)).unwrap().evaluate("endBrowser()").await.unwrap_err();
+    eventually("it is known", || house.hub.look(|registry| registry.counts().lost) == 1).await;
+    assert_eq!(other.code("list_pages", json!({"sessionId": reading})).await, Code::BrowserCrashed);
+    let web = json!({"sessionId": "web"});
+    assert_eq!(house.operator().code("list_pages", web.clone()).await, Code::BrowserCrashed);
+    assert_eq!(other.code("navigate", json!({"sessionId": acting, "url": "http://b.test/"})).await, Code::BrowserCrashed);
+    other.ok("navigate", json!({"sessionId": acting, "url": "http://b.test/"})).await;
+    assert_eq!(owner.code("evaluate", json!({"script": "1"})).await, Code::BrowserCrashed, "though it has another by now");
+    owner.ok("evaluate", json!({"script": "1"})).await;
+    let late = share(&owner, json!({})).await;
+    house.agent("late").ok("list_pages", json!({"sessionId": late})).await;
 }
 
 /// A grant is for what is on the pages; a copy of the session would be all of it, for good.

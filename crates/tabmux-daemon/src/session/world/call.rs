@@ -11,6 +11,7 @@ use tabmux_tools::Pages;
 use tokio::sync::oneshot;
 
 use super::{World, closed, locked};
+use crate::session::news::Party;
 use crate::session::pages::CallPages;
 use crate::session::reach::Reach;
 use crate::session::{After, Errand, Job, Turn, Work, changes};
@@ -107,7 +108,7 @@ impl World {
             Turn::Watching => {}
         }
         if turn != Turn::Watching && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
-            self.mourn(pages.worked_on().0);
+            self.mourn(pages.worked_on().0, Party::from(&admitted));
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;
@@ -122,13 +123,10 @@ impl World {
         drop(reply.send(outcome));
     }
 
-    /// A call was told that its tab is gone, so nobody needs to be told again.
-    fn mourn(&self, tab: Option<TabId>) {
-        *locked(&self.mourned) = tab;
-        let mut loss = locked(&self.loss);
-        if loss.as_ref().is_some_and(|loss| loss.code == Code::TabGone) {
-            *loss = None;
-        }
+    /// A call was told that its tab is gone, so its caller needs not be told again.
+    fn mourn(&self, tab: Option<TabId>, party: Party) {
+        *locked(&self.mourned) = tab.map(|tab| (tab, party));
+        self.knows_of_windows(party);
     }
 }
 

@@ -67,24 +67,21 @@ impl World {
         }
     }
 
-    /// The calls there are hear of it once the next daemon knows it too, and does not say it again. Where there are none, because a copy that
-    /// begins with this session found it out, the next one is told.
+    /// The calls there are hear of it once the next daemon knows it too, and does not say it again. Where none of them is the owner's, because
+    /// somebody else or a copy that begins with this session found it out, the owner's next one is told.
     async fn tell_loss(self: &Arc<Self>, fault: &Fault, said: bool) {
-        let (called, safe) = self.hub.decide(|registry, _| {
-            let called = registry.has_calls(self.id);
+        let ((), safe) = self.hub.decide(|registry, _| {
+            let called = registry.has_calls_of_owner(self.id);
             registry.forget_browser(self.id);
             if !called && !said {
-                *locked(&self.loss) = Some(fault.clone());
+                self.lose(fault.clone());
                 registry.set_loss(self.id, Loss::Untold);
             }
-            called
         });
         if let Err(fault) = safe.written().await {
             tracing::warn!(session = %self.id, %fault, "that the browser is gone may be said twice");
         }
-        if called {
-            self.hub.decide_now(|registry, _| registry.put_off(self.id, fault));
-        }
+        self.hub.decide_now(|registry, _| registry.put_off(self.id, fault));
     }
 
     fn be_in(self: &Arc<Self>, context: &mut Option<Arc<dyn Context>>, (browser, opened): InBrowser) -> Arc<dyn Context> {
@@ -115,7 +112,7 @@ impl World {
                 // Calls that wait are answered in their turn: the first is told, unless it is the one that brings everything back.
                 self.hub.decide_now(|registry, _| {
                     registry.forget_browser(self.id);
-                    *locked(&self.loss) = Some(fault);
+                    self.lose(fault);
                     registry.set_loss(self.id, Loss::Untold);
                 });
             }
