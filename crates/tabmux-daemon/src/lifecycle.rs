@@ -28,6 +28,9 @@ use crate::tokens::Tokens;
 /// How long a former daemon may take to end before its successor gives up; longer than its drain.
 const FORMER_DAEMON: Duration = Duration::from_secs(15);
 
+/// How long a daemon with another socket may take to end that keeps its state in the same place.
+const SAME_STATE: Duration = Duration::from_secs(2);
+
 /// How often the daemon sees whether its socket is still where it put it.
 const SOCKET_WATCH: Duration = Duration::from_secs(2);
 
@@ -56,7 +59,7 @@ pub enum Exit {
 
 /// Runs the daemon until it ends. `ready` is called once it can be connected to.
 pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result<Exit, Fault> {
-    let lock = own_the_place(&settings.paths, FORMER_DAEMON)?;
+    let locks = own_the_place(&settings.paths, FORMER_DAEMON)?;
     let socket = BoundSocket::bind(&settings.paths.socket)?;
     let paths = settings.paths.clone();
     let tokens = Arc::new(Tokens::open(&paths.state_dir)?);
@@ -119,20 +122,45 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     hub.settled(tidied).await;
     hub.store.close().await;
     remove_own_pid(&paths.pid_file);
-    drop(lock);
+    drop(locks);
     Ok(exit)
 }
 
-/// Checks the directories and takes the lock that makes this process the only daemon here (S1.9, S1.12).
-fn own_the_place(paths: &Paths, wait: Duration) -> Result<File, Fault> {
+/// Checks the directories and takes the locks that make this process the only daemon here (S1.9, S1.12).
+fn own_the_place(paths: &Paths, wait: Duration) -> Result<(File, Option<File>), Fault> {
     let untrusted = |error: rundir::DirError| Fault::new(Code::PolicyDenied, error.to_string(), error.hint());
     rundir::prepare_private(&paths.runtime_dir).map_err(untrusted)?;
     rundir::prepare_private(&paths.state_dir).map_err(untrusted)?;
-    rundir::take_lock(&paths.lock, wait).map_err(|error| {
+    let place = rundir::take_lock(&paths.lock, wait).map_err(|error| {
         let pid = std::fs::read_to_string(&paths.pid_file).unwrap_or_default();
         let message = format!("{error} The daemon that runs there has pid {}.", pid.trim());
         Fault::new(Code::Capacity, message, "Use it, or end it with `tabmux stop`.")
-    })
+    })?;
+    Ok((place, own_the_state(paths)?))
+}
+
+/// Two daemons may have different sockets and the same state directory, where each would take the other's sessions for its own leavings.
+fn own_the_state(paths: &Paths) -> Result<Option<File>, Fault> {
+    let (lock, about) = (paths.state_dir.join("daemon.lock"), paths.state_dir.join("daemon.socket"));
+    let state = match rundir::take_lock(&lock, SAME_STATE) {
+        Ok(state) => state,
+        Err(rundir::LockError::Held { .. }) => {
+            let socket = std::fs::read_to_string(&about).unwrap_or_default();
+            let message = format!("Another daemon keeps its state in {}; it listens at {}.", paths.state_dir.display(), socket.trim());
+            let hint =
+                "Use that one (--socket, or its TABMUX_RUNTIME_DIR), or give this one a state of its own (TABMUX_STATE_DIR, -L NAME).";
+            return Err(Fault::new(Code::Capacity, message, hint));
+        }
+        // A full disk is no reason to serve nobody.
+        Err(error) => {
+            tracing::warn!(%error, "the state directory is not locked");
+            return Ok(None);
+        }
+    };
+    if let Err(error) = std::fs::write(&about, paths.socket.display().to_string()) {
+        tracing::warn!(%error, "where this daemon listens is not written down for others");
+    }
+    Ok(Some(state))
 }
 
 /// A socket that is where clients look for it.

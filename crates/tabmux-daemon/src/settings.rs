@@ -1,6 +1,7 @@
 //! Everything that can be set, as plain values. The binary reads flags, variables and the file and fills this
 //! in; nothing in this crate looks at the environment or at the home directory.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct Settings {
     pub windows: Windows,
     pub attach: Attach,
     pub secrets: Secrets,
+    /// What was set for this daemon and not left at its default, by key, for those who come with wishes of their own.
+    pub declared: BTreeMap<String, serde_json::Value>,
     /// `tabmux up` supervises: never exit when empty.
     pub supervised: bool,
     /// When this program was made, in milliseconds of Unix time; a newer one takes its place.

@@ -80,6 +80,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         },
         attach: crate::settings::Attach::default(),
         secrets: crate::settings::Secrets::default(),
+        declared: std::collections::BTreeMap::new(),
         supervised: false,
         build: 0,
         conformance_fixtures: false,

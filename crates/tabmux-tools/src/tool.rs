@@ -6,6 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde_json::Value;
 use tabmux_core::{Fault, Touch};
+use tabmux_driver::Domains;
 
 use crate::{Arguments, Common, Desk, Pages, Reply};
 
@@ -75,6 +76,10 @@ pub trait PageTool: Send + Sync {
     /// `navigate` and `new_page` make a session when the caller has none (C8).
     fn makes_session(&self) -> bool {
         false
+    }
+    /// What is wrong with the arguments whatever the page, for a tool that makes a session: nothing is made for a call that cannot succeed.
+    fn check(&self, _args: &Arguments, _domains: &Domains) -> Result<(), Fault> {
+        Ok(())
     }
     /// `handle_dialog` never queues: it is what a blocked call waits for.
     fn skips_queue(&self) -> bool {

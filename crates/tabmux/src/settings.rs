@@ -5,6 +5,7 @@ mod duration;
 pub(crate) mod keys;
 mod layers;
 pub(crate) mod paths;
+mod wishes;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use tabmux_daemon::settings::{
 use crate::failure::{Failure, Outcome};
 use layers::{Layers, Raw};
 pub(crate) use paths::Places;
+pub(crate) use wishes::Wishes;
 
 const DEFAULT_PORT: u16 = 3026;
 
@@ -135,6 +137,7 @@ impl Config {
             windows: windows(layers)?,
             attach: attach(layers, &env)?,
             secrets: secrets(layers, &env)?,
+            declared: layers.declared(),
             supervised: false,
             build: crate::build::Build::own().made,
             conformance_fixtures: layers.read("test.conformance_fixtures", false, TRUTH, truth)?,

@@ -38,6 +38,8 @@ use stdio::Stdio;
 const SHORT_LIFE: Duration = Duration::from_secs(1);
 /// So many daemons may die at once in a row before the shim stops joining the next one by itself.
 const MAX_SHORT_LIVES: u32 = 3;
+/// How long a daemon may take to start that its client no longer waits for.
+const STARTED_WITHIN: Duration = Duration::from_secs(2);
 /// For answers that are already here when the client leaves.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -178,6 +180,10 @@ impl Shim {
                 }
                 Event::FromClient(Ok(Line::End) | Err(_)) | Event::WroteDown(_) | Event::Stop => break,
             }
+        }
+        // A daemon that is just being started is waited for: who stops it right behind us must find it.
+        if let Link::Joining(joining) = &mut self.link {
+            tokio::time::timeout(STARTED_WITHIN, joining).await.ok();
         }
         let last_words = async {
             while !self.down.is_empty() {

@@ -17,7 +17,7 @@ use tabmux_wire::hello::{Hello, HelloLine, Welcome, WelcomeLine};
 use tabmux_wire::{MAX_FRAME_BYTES, VERSION};
 
 use crate::failure::{Failure, Outcome};
-use crate::settings::{Config, Places};
+use crate::settings::{Config, Places, Wishes};
 use knock::{Refusal, knock};
 use launch::{Launcher, Parent, Stillborn, reap};
 pub(crate) use launch::{ReadyReport, Report, own_program};
@@ -45,6 +45,7 @@ pub(crate) enum Absent {
 pub(crate) struct Starter {
     pub(crate) places: Places,
     launcher: Launcher,
+    wishes: Wishes,
 }
 
 /// A connection whose hello was answered with a welcome.
@@ -64,12 +65,12 @@ enum Greeting {
 
 impl Starter {
     pub(crate) fn of(config: &Config) -> Outcome<Self> {
-        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Client)? })
+        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Client)?, wishes: Wishes::of(config) })
     }
 
     /// For `tabmux up`, whose daemon is its own child.
     pub(crate) fn supervising(config: &Config) -> Outcome<Self> {
-        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Supervisor)? })
+        Ok(Self { places: config.places.clone(), launcher: Launcher::of(config, Parent::Supervisor)?, wishes: Wishes::default() })
     }
 
     /// Connects and says hello; `None` where no daemon runs and none is to be started. A daemon that leaves before its
@@ -84,7 +85,13 @@ impl Starter {
         loop {
             let Some(stream) = self.connect(absent, deadline)? else { return Ok(None) };
             match self.greet(stream, hello, deadline)? {
-                Greeting::Welcome(joined) => return Ok(Some(*joined)),
+                Greeting::Welcome(joined) => {
+                    // Who only looks needs no settings.
+                    if absent == Absent::Start {
+                        self.wishes.check(&joined.welcome.settings, crate::output::note)?;
+                    }
+                    return Ok(Some(*joined));
+                }
                 Greeting::Closed if Instant::now() >= deadline => {
                     let message = "The daemon closes every connection before it says anything.";
                     return Err(Failure::unavailable(Code::Timeout, message, "Look at `tabmux logs`, or end it with `tabmux stop`."));

@@ -246,6 +246,7 @@ impl Hub {
         args: Arguments,
         deadline: Instant,
     ) -> Result<Pending, Fault> {
+        errand.tool.check(&args, &self.settings.chromium.domains)?;
         let watched = errand.tool.watches(&args);
         let turn = match (&watched, errand.tool.skips_queue()) {
             (Some(_), _) => Turn::Watching,

@@ -100,6 +100,20 @@ async fn a_second_daemon_is_refused_while_the_first_lives() {
     own_the_place(&crate::testing::settings(dir.path()).paths, Duration::ZERO).unwrap();
 }
 
+/// Two sockets and one state directory, as with a runtime directory that only some shells have: the second one would take the first one's
+/// sessions for its leavings.
+#[tokio::test]
+async fn a_second_daemon_with_the_same_state_is_refused_and_told_where_the_first_is() {
+    let daemon = start(|_| {}).await;
+    let first = &daemon.settings.paths;
+    let beside = Paths { socket: first.runtime_dir.join("other.sock"), lock: first.runtime_dir.join("other.lock"), ..first.clone() };
+    let fault = own_the_place(&beside, Duration::ZERO).unwrap_err();
+    assert!(fault.message.contains(&first.socket.display().to_string()) && fault.hint.contains("TABMUX_STATE_DIR"), "{fault}");
+    let dir = daemon.stop().await;
+    own_the_place(&beside, Duration::ZERO).unwrap();
+    drop(dir);
+}
+
 /// S1.12: what a killed daemon left does not matter.
 #[tokio::test]
 async fn stale_files_of_a_killed_daemon_do_not_matter() {

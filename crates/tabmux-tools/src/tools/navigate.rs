@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_core::{Code, Fault};
-use tabmux_driver::Navigation;
+use tabmux_driver::{Domains, Navigation};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
@@ -38,8 +38,7 @@ struct Go;
 #[async_trait]
 impl PageTool for Go {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
-        let args: Navigate = of_page(&args)?;
-        let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
+        let (args, url) = read(&args, cx.domains())?;
         url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let to = one_of(&args, url.as_deref())?;
         let (tab, page) = cx.page().await?;
@@ -61,6 +60,17 @@ impl PageTool for Go {
     fn makes_session(&self) -> bool {
         true
     }
+
+    fn check(&self, args: &Arguments, domains: &Domains) -> Result<(), Fault> {
+        let (args, url) = read(args, domains)?;
+        one_of(&args, url.as_deref()).map(drop)
+    }
+}
+
+fn read(args: &Arguments, domains: &Domains) -> Result<(Navigate, Option<String>), Fault> {
+    let args: Navigate = of_page(args)?;
+    let url = args.url.as_deref().map(|url| address::allowed_url(url, domains)).transpose()?;
+    Ok((args, url))
 }
 
 fn one_of<'a>(args: &Navigate, url: Option<&'a str>) -> Result<Navigation<'a>, Fault> {

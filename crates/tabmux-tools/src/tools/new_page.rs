@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tabmux_driver::{DriverError, Navigation};
+use tabmux_core::Fault;
+use tabmux_driver::{Domains, DriverError, Navigation};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
@@ -32,8 +33,7 @@ struct Open;
 impl PageTool for Open {
     /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it.
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
-        let args: NewPage = of_page(&args)?;
-        let url = args.url.as_deref().map(|url| address::allowed_url(url, cx.domains())).transpose()?;
+        let url = read(&args, cx.domains())?;
         url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let (tab, page) = cx.open().await?;
         if let Some(url) = &url {
@@ -54,6 +54,15 @@ impl PageTool for Open {
     fn makes_session(&self) -> bool {
         true
     }
+
+    fn check(&self, args: &Arguments, domains: &Domains) -> Result<(), Fault> {
+        read(args, domains).map(drop)
+    }
+}
+
+fn read(args: &Arguments, domains: &Domains) -> Result<Option<String>, Fault> {
+    let args: NewPage = of_page(args)?;
+    args.url.as_deref().map(|url| address::allowed_url(url, domains)).transpose()
 }
 
 #[cfg(test)]

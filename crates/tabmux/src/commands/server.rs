@@ -74,7 +74,14 @@ fn tokens(tokens: &Value) -> String {
 /// Ends the daemon and returns when it is really gone.
 pub(super) fn stop(config: &Config, form: Form) -> Outcome {
     let lock = &config.settings.paths.lock;
-    let found = Control::find(config)?;
+    let found = match Control::find(config)? {
+        // Somebody may be starting one right now.
+        None if rundir::lock_state(&config.places.start_lock)? == LockState::Held => {
+            rundir::await_free(&config.places.start_lock, GONE_WITHIN).ok();
+            Control::find(config)?
+        }
+        found => found,
+    };
     // It may hold its lock for a moment after it stopped listening.
     let leaving = found.is_none() && rundir::lock_state(lock)? == LockState::Held;
     if leaving {

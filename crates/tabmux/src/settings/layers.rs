@@ -1,10 +1,11 @@
 //! Gathers what was set where: the file, over it the variables, over them the flags. Every value remembers its
 //! source, because an error must say where to look. What a value means is decided by its reader in `settings.rs`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, KEYS};
@@ -25,7 +26,7 @@ struct Given {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Layers(HashMap<&'static str, Given>);
+pub(super) struct Layers(BTreeMap<&'static str, Given>);
 
 impl Layers {
     pub(super) fn gather(flags: &Flags, env: &Environment) -> Outcome<Self> {
@@ -41,6 +42,38 @@ impl Layers {
             layers.put(name, Raw::One(value.into()), "flag --set".into())?;
         }
         Ok(layers)
+    }
+
+    /// What was set anywhere, for those who come later.
+    pub(super) fn declared(&self) -> BTreeMap<String, Value> {
+        let written = |raw: &Raw| match raw {
+            Raw::One(text) => Value::from(text.clone()),
+            Raw::Many(items) => Value::from(items.clone()),
+        };
+        self.0.iter().map(|(name, given)| ((*name).to_owned(), written(&given.raw))).collect()
+    }
+
+    /// The same read back; keys that only another version knows are left out.
+    pub(super) fn of_declared(declared: &BTreeMap<String, Value>) -> Self {
+        let mut layers = Self::default();
+        for (name, value) in declared {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let raw = value.as_array().map_or_else(|| Raw::One(text(value)), |items| Raw::Many(items.iter().map(text).collect()));
+            layers.set(name, raw);
+        }
+        layers
+    }
+
+    pub(super) fn set(&mut self, name: &str, raw: Raw) {
+        if let Some(key) = keys::known(name) {
+            self.0.insert(key.name, Given { raw, source: String::new() });
+        }
+    }
+
+    /// What this very command was given, and where.
+    pub(super) fn of_this_command(&self) -> impl Iterator<Item = (&'static str, &Raw, &str)> {
+        let own = |source: &str| source.starts_with("flag") || source.starts_with("variable");
+        self.0.iter().filter(move |(_, given)| own(&given.source)).map(|(name, given)| (*name, &given.raw, given.source.as_str()))
     }
 
     /// Reads one value, or `default` where nobody set it.

@@ -30,7 +30,7 @@ impl Yard {
         let args = ["start::tests::a_double_lives_only_when_told", "--exact", "--nocapture"].map(Into::into).to_vec();
         let variables = vec![(MODE.to_owned(), mode.into()), (DIR.to_owned(), root.into())];
         let launcher = Launcher::double(std::env::current_exe().unwrap(), args, variables);
-        Self { starter: Starter { places: config.places, launcher }, home }
+        Self { starter: Starter { places: config.places, launcher, wishes: Wishes::default() }, home }
     }
 
     fn daemons(&self) -> Vec<i32> {
@@ -106,7 +106,8 @@ fn a_double_lives_only_when_told() {
         if line.contains("\"quit\"") {
             std::process::exit(0);
         }
-        let welcome = Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![] };
+        let welcome =
+            Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![], settings: Default::default() };
         let line = serde_json::to_string(&WelcomeLine { tabmux: 1, welcome: Some(welcome), error: None }).unwrap();
         writeln!(&stream, "{line}").ok();
     }

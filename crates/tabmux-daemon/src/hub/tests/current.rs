@@ -5,6 +5,24 @@ use tabmux_core::Code;
 
 use crate::testing::House;
 
+/// S0.10
+#[tokio::test]
+async fn a_call_that_cannot_succeed_makes_no_session_and_takes_no_name() {
+    let house = House::new();
+    let agent = house.agent("a");
+    for (tool, args, code) in [
+        ("navigate", json!({"url": "file:///etc/passwd"}), Code::PolicyDenied),
+        ("navigate", json!({}), Code::BadArgument),
+        ("navigate", json!({"url": "http://a.test/", "bogus": 1}), Code::BadArgument),
+        ("new_page", json!({"url": "chrome://settings"}), Code::PolicyDenied),
+        ("new_page", json!({"url": 1}), Code::BadArgument),
+    ] {
+        assert_eq!(agent.code(tool, args.clone()).await, code, "{tool} {args}");
+    }
+    let said = agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    assert_eq!((&said.result["sessionId"], house.sessions()), (&json!("browser-1"), 1));
+}
+
 /// S0.14
 #[tokio::test]
 async fn without_a_session_only_navigate_and_new_page_make_one() {
