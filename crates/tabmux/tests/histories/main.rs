@@ -239,8 +239,12 @@ impl<'a> History<'a> {
             }
             Kind::Real => {
                 // A daemon that has just started may still have to find it.
-                let pid = until("the browser is known", SOON, || self.lab.glance()["browsers"][0]["pid"].as_u64());
-                process::kill(u32::try_from(pid).expect("pids are small"));
+                let known = || Some(self.lab.glance()["browsers"].as_array()?.clone()).filter(|browsers| !browsers.is_empty());
+                // Two, where a daemon was killed while it started one: the next could not know of it yet.
+                for browser in until("the browser is known", SOON, known) {
+                    let pid = until("it has a process", SOON, || browser["pid"].as_u64());
+                    process::kill(u32::try_from(pid).expect("pids are small"));
+                }
             }
         }
         self.models.values_mut().for_each(Model::lose);
