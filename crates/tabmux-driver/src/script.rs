@@ -8,6 +8,7 @@
 pub const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\nif (globalThis.tabmux) return;\n",
     include_str!("script/refs.js"),
+    include_str!("script/secret.js"),
     include_str!("script/roles.js"),
     include_str!("script/names.js"),
     include_str!("script/tokens.js"),
