@@ -405,6 +405,10 @@ impl Page for CdpPage {
         self.state.requests()
     }
 
+    fn waits_for(&self) -> Option<String> {
+        self.state.waits_for()
+    }
+
     fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.state.take_log()
     }

@@ -318,6 +318,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// What the page asked the network for, oldest first, and how many requests were lost to the bound.
     fn requests(&self) -> (Vec<Request>, u64);
 
+    /// What it asked the network for first of all that has not come so far.
+    fn waits_for(&self) -> Option<String> {
+        None
+    }
+
     /// Takes what was logged since the last time, oldest first, and how many entries were lost to the bound.
     fn take_log(&self) -> (Vec<LogEntry>, u64);
 

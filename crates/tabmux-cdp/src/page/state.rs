@@ -325,6 +325,10 @@ impl PageState {
         self.inner().traffic.all()
     }
 
+    pub(super) fn waits_for(&self) -> Option<String> {
+        self.inner().traffic.outstanding().map(|request| request.url.clone())
+    }
+
     pub(super) fn events(&self) -> mpsc::Receiver<PageEvent> {
         let mut inner = self.inner();
         if let Some(unheard) = inner.unheard.take() {

@@ -5,9 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_driver::{DriverError, Navigation};
 
+use super::navigate::not_loaded;
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "new_page",
@@ -53,6 +54,10 @@ impl PageTool for Open {
 
     fn makes_session(&self) -> bool {
         true
+    }
+
+    fn late(&self, args: &Arguments) -> Option<Late> {
+        of_page::<NewPage>(args).ok()?.url.map(|url| not_loaded(&visible::line(&url)))
     }
 }
 
