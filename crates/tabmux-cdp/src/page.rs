@@ -14,6 +14,7 @@ mod emulation;
 mod evaluate;
 mod frames;
 mod given_up;
+mod hidden;
 mod memento;
 mod memory;
 mod navigate;

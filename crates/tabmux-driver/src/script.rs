@@ -13,6 +13,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/names.js"),
     include_str!("script/tokens.js"),
     include_str!("script/rest.js"),
+    include_str!("script/frames.js"),
     // Names in a block are its own.
     "{\n",
     include_str!("script/manner.js"),
