@@ -9,6 +9,7 @@ mod chooser;
 mod closed;
 mod console;
 mod ears;
+mod elements;
 mod embedded;
 mod emulation;
 mod evaluate;

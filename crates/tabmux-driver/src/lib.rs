@@ -262,7 +262,7 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// What is on the page, as lines.
     async fn snapshot(&self, sight: &Sight) -> Result<Snapshot>;
 
-    /// What can be seen in the main frame, and how many more there are beyond the bound.
+    /// What can be seen, also in frames, and how many more there are beyond the bound.
     async fn elements(&self) -> Result<(Vec<Element>, u64)>;
 
     /// Waits a little until the page rests, and says what changed since the last time somebody looked, in about so many tokens.
