@@ -126,10 +126,11 @@ impl PageState {
         heard
     }
 
-    /// The session of a frame is over.
-    pub(super) fn lose_frames(&self, session: &str) {
-        self.frames().lose(session);
+    /// The session of a frame is over; also those of the frames in it, which are given.
+    pub(super) fn lose_frames(&self, session: &str) -> Vec<String> {
+        let within = self.frames().detached(session);
         self.frames_changed.send_replace(());
+        within
     }
 
     /// Who hears when frames come and go.

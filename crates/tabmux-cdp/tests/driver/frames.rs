@@ -111,3 +111,23 @@ async fn elements_of_frames_of_any_site_are_listed_with_what_means_them() {
         }
     }
 }
+
+/// A frame of the page's own site within one of another lives with the page, and what is around it does not.
+#[tokio::test]
+async fn a_frame_of_the_pages_own_site_within_one_of_another_is_seen_and_acted_in() {
+    for want in KINDS {
+        let stage = Stage::of(support::chromium_for(want).await, "room.html").await;
+        let (own, other) = sites(&stage);
+        let back = shown(&own, &format!("<p>Back</p>{BUTTON}"));
+        let far = shown(&other, &format!("<p>Far</p><iframe src='{back}'></iframe>"));
+        for round in 0..3 {
+            stage.furnish(&format!("<iframe src='{far}'></iframe>"), LISTEN).await;
+            stage.act(click("#in")).await.unwrap_or_else(|error| panic!("{want:?}, {round}: {error}"));
+            let text = soon(stage.page.snapshot(&tabmux_driver::Sight::default())).await.expect("it can be seen").text;
+            assert!(
+                text.contains("\"Far\"") && text.contains("\"Back\"") && text.contains("button \"Inner\""),
+                "{want:?}, {round}: {text}"
+            );
+        }
+    }
+}
