@@ -9,11 +9,13 @@ mod chooser;
 mod closed;
 mod console;
 mod ears;
+mod elements;
 mod embedded;
 mod emulation;
 mod evaluate;
 mod frames;
 mod given_up;
+mod hidden;
 mod memento;
 mod memory;
 mod navigate;
@@ -403,6 +405,10 @@ impl Page for CdpPage {
 
     fn requests(&self) -> (Vec<Request>, u64) {
         self.state.requests()
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        self.state.waits_for()
     }
 
     fn take_log(&self) -> (Vec<LogEntry>, u64) {

@@ -8,6 +8,7 @@ mod copying;
 mod downloads;
 mod filling;
 mod lasting;
+mod late;
 mod moving;
 mod news;
 mod pages;
@@ -32,6 +33,7 @@ use crate::store::Safe;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
+pub(crate) use late::Limit;
 pub(crate) use news::Party;
 pub(crate) use reach::Reach;
 pub(crate) use saving::sweep_saved;
@@ -48,6 +50,7 @@ pub(crate) struct Job {
     pub(crate) common: Common,
     pub(crate) args: Arguments,
     pub(crate) turn: Turn,
+    pub(crate) limit: Limit,
     /// The caller no longer waits.
     pub(crate) abort: CancellationToken,
     pub(crate) reply: oneshot::Sender<Result<Work, Fault>>,
@@ -254,6 +257,11 @@ impl SessionHandle {
     #[cfg(test)]
     pub(crate) fn page(&self, tab: TabId) -> Option<Arc<dyn tabmux_driver::Page>> {
         self.world.page(tab)
+    }
+
+    /// Whether the call's turn has not come.
+    pub(crate) fn is_waiting(&self, call: CallId) -> bool {
+        self.mailbox.jobs().iter().any(|job| job.admitted.call == call)
     }
 
     /// The caller no longer waits for this call.

@@ -262,7 +262,7 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// What is on the page, as lines.
     async fn snapshot(&self, sight: &Sight) -> Result<Snapshot>;
 
-    /// What can be seen in the main frame, and how many more there are beyond the bound.
+    /// What can be seen, also in frames, and how many more there are beyond the bound.
     async fn elements(&self) -> Result<(Vec<Element>, u64)>;
 
     /// Waits a little until the page rests, and says what changed since the last time somebody looked, in about so many tokens.
@@ -317,6 +317,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// What the page asked the network for, oldest first, and how many requests were lost to the bound.
     fn requests(&self) -> (Vec<Request>, u64);
+
+    /// What it asked the network for first of all that has not come so far.
+    fn waits_for(&self) -> Option<String> {
+        None
+    }
 
     /// Takes what was logged since the last time, oldest first, and how many entries were lost to the bound.
     fn take_log(&self) -> (Vec<LogEntry>, u64);

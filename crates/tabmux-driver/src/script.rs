@@ -8,10 +8,12 @@
 pub const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\nif (globalThis.tabmux) return;\n",
     include_str!("script/refs.js"),
+    include_str!("script/secret.js"),
     include_str!("script/roles.js"),
     include_str!("script/names.js"),
     include_str!("script/tokens.js"),
     include_str!("script/rest.js"),
+    include_str!("script/frames.js"),
     // Names in a block are its own.
     "{\n",
     include_str!("script/manner.js"),

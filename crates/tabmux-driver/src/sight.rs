@@ -67,10 +67,13 @@ pub struct Snapshot {
 #[serde(rename_all = "camelCase")]
 pub struct Element {
     pub text: String,
-    /// Means this element, here and in any page like this one.
+    /// Means this element, here and in any page like this one. In a frame, where it would mean another one too, it is a ref.
     pub css_selector: String,
     pub role: String,
     pub tag: String,
+    /// Where the document is from, if it is in a frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
 }
 
 /// What is another on a page than at the last look.

@@ -116,8 +116,12 @@ impl Traffic {
 
     /// How long the network has been quiet; nothing, while an answer is outstanding.
     pub fn quiet_for(&self) -> Option<Duration> {
-        let outstanding = self.requests.iter().any(|kept| !kept.ended && !STREAMS.contains(&kept.request.kind.as_str()));
-        (!outstanding).then(|| self.active.map_or(Duration::MAX, |active| active.elapsed()))
+        self.outstanding().is_none().then(|| self.active.map_or(Duration::MAX, |active| active.elapsed()))
+    }
+
+    /// The oldest request whose answer has not come to its end.
+    pub fn outstanding(&self) -> Option<&Request> {
+        self.requests.iter().find(|kept| !kept.ended && !STREAMS.contains(&kept.request.kind.as_str())).map(|kept| &kept.request)
     }
 
     /// Everything kept, oldest first, and how many were lost to the bound.
@@ -161,6 +165,7 @@ mod tests {
         assert_eq!(traffic.quiet_for(), Some(Duration::MAX), "a page that never asked for anything");
         traffic.begin("page", request("http://a.test/"));
         assert_eq!(traffic.quiet_for(), None);
+        assert_eq!(traffic.outstanding().map(|request| request.url.as_str()), Some("http://a.test/"));
         traffic.end("page");
         traffic.begin("events", Request { kind: "eventsource".into(), ..request("http://a.test/events") });
         assert!(traffic.quiet_for().is_some_and(|quiet| quiet < Duration::from_secs(60)));

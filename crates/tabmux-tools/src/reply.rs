@@ -72,7 +72,7 @@ impl Reply {
 }
 
 /// `https://a.test/ — "Title"`, as far as there is a title.
-pub(crate) fn place(url: &str, title: &str) -> String {
+pub fn place(url: &str, title: &str) -> String {
     let url = visible::line(url);
     if title.is_empty() { url } else { format!("{url} — {}", visible::quoted(title)) }
 }

@@ -98,6 +98,18 @@ pub trait PageTool: Send + Sync {
     fn touch(&self, _args: &Arguments) -> Option<Touch> {
         None
     }
+    /// What a call with these arguments says when its time is up, where it waited for something that has a name.
+    fn late(&self, _args: &Arguments) -> Option<Late> {
+        None
+    }
+}
+
+/// What did not come in time. How long that was, and how the page is, the daemon adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// A sentence without its end: `Text "Done" did not appear`.
+    pub what: String,
+    pub hint: &'static str,
 }
 
 impl Tool {

@@ -257,6 +257,35 @@ fn a_page_that_is_closed_under_an_act_is_an_error() {
     assert_eq!(ended.code(), "tab_gone", "{ended:?}");
 }
 
+/// What was done is told as done, what was not is told with what it waited for.
+#[test]
+fn a_call_that_runs_out_of_time_says_how_far_it_came() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = Arc::clone(&gate);
+    let site = Site::answering(move |path| {
+        if path.contains("never") {
+            let open = held.0.lock().unwrap();
+            drop(held.1.wait_timeout_while(open, Duration::from_secs(60), |open| !*open).unwrap());
+        }
+        html("<p>Half<a id=go href=/never-come>Go</a><img src=/never.png></p>")
+    });
+    let (lab, half) = (Lab::real(), site.at("/half"));
+    let client = lab.ready_client();
+    client.ok("new_page", &json!({}));
+    let late = client.fails("navigate", &json!({"url": half, "timeout": 3000}), "timeout");
+    let waits =
+        format!("{half} did not finish loading within 3000 ms; the page is at {half} and still waits for {}.", site.at("/never.png"));
+    assert!(late.contains(&waits), "{late}");
+    let text = client.ok("click_element", &json!({"selector": "#go", "timeout": 3000})).text();
+    let done = format!("The time was up before the page came to rest and still waits for {}", site.at("/never"));
+    assert!(text.starts_with("Clicked e1 link \"Go\".") && text.contains(&done), "{text}");
+    let never = site.at("/never-there");
+    let late = client.fails("navigate", &json!({"url": never, "timeout": 1000}), "timeout");
+    assert!(late.contains(&format!("{never} did not finish loading within 1000 ms; the page is at {half}")), "{late}");
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+}
+
 /// A value the page takes back at once is not told as set.
 #[test]
 fn a_value_that_did_not_stick_is_an_error() {

@@ -29,8 +29,8 @@ struct Child {
     session: String,
 }
 
-/// A frame of this page has a session now. Called by the reader: nothing is waited for.
-pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, params: &RawValue) {
+/// A frame of this page has a session now, of which the session `within` tells. Called by the reader: nothing is waited for.
+pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, within: &str, params: &RawValue) {
     let Some(event) = read::<AttachedToTarget>(params) else { return };
     let session = event.session_id;
     match event.target_info.kind.as_str() {
@@ -41,6 +41,7 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &
         }
         _ => return,
     }
+    state.frames().attached(event.target_info.target_id, &session, within);
     let child = Child { state: Arc::clone(state), world: Arc::clone(world), connection: connection.downgrade(), session: session.clone() };
     connection.listen(&session, Arc::new(child));
     requests::let_wait_in_frame(connection, &session, world);
@@ -64,7 +65,7 @@ impl Listener for Child {
     fn event(&self, method: &str, params: &RawValue) {
         if method == AttachedToTarget::METHOD {
             if let Some(connection) = self.connection.upgrade() {
-                attached(&connection, &self.state, &self.world, params);
+                attached(&connection, &self.state, &self.world, &self.session, params);
             }
         } else if method == RequestPaused::METHOD {
             requests::paused(&self.connection, &self.session, &self.world, None, params);
@@ -79,6 +80,9 @@ impl Listener for Child {
     }
 
     fn gone(&self, _: &CdpError) {
-        self.state.lose_frames(&self.session);
+        let within = self.state.lose_frames(&self.session);
+        if let Some(connection) = self.connection.upgrade() {
+            within.iter().for_each(|session| connection.forget(session));
+        }
     }
 }

@@ -135,7 +135,7 @@ impl Listener for Ears {
             DragIntercepted::METHOD => self.state.reports().drag_began(params),
             AttachedToTarget::METHOD => {
                 if let Some(connection) = self.connection.upgrade() {
-                    child::attached(&connection, &self.state, &self.world, params);
+                    child::attached(&connection, &self.state, &self.world, &self.session, params);
                 }
             }
             _ if self.state.hear_frames(&self.session, method, params) => {}

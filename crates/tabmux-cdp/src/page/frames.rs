@@ -32,14 +32,27 @@ pub(crate) struct World {
     pub(super) origin: String,
 }
 
-/// The worlds by Chromium's names of frames, and whose the refs are.
+/// A frame by Chromium's name, and the session that speaks of it.
+type Said = (String, String);
+
+/// Where a frame lives that has a session of its own.
+#[derive(Debug)]
+struct Home {
+    session: String,
+    /// The session that told of it, and takes it along when it ends.
+    within: String,
+}
+
+/// The worlds of the page's frames, and whose the refs are. While a frame changes processes, the session it leaves may speak of it
+/// after the one it comes to: so each session's word is kept, and that of the frame's own session counts.
 #[derive(Debug)]
 pub(super) struct Frames {
-    worlds: HashMap<String, World>,
+    worlds: HashMap<Said, World>,
+    homes: HashMap<String, Home>,
     /// The frames around those of the page's own session, as far as that was heard.
     around: HashMap<String, String>,
-    /// Where their documents are from, and the session that said so.
-    origins: HashMap<String, (String, String)>,
+    /// Where their documents are from.
+    origins: HashMap<Said, String>,
     /// The first number that no ref has, in all pages of the context: a ref of one tab must not mean something in another.
     next_ref: Arc<AtomicU32>,
     spans: VecDeque<Span>,
@@ -66,7 +79,8 @@ struct Auxiliary {
 impl Default for Frames {
     fn default() -> Self {
         let next_ref = Arc::new(AtomicU32::new(1));
-        Self { worlds: HashMap::new(), around: HashMap::new(), origins: HashMap::new(), next_ref, spans: VecDeque::new() }
+        let (worlds, homes, around, origins) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        Self { worlds, homes, around, origins, next_ref, spans: VecDeque::new() }
     }
 }
 
@@ -97,19 +111,39 @@ impl Frames {
 
     /// The page's own world says where a document is from. Ours may be told the origin of what the frame showed before.
     fn is_at(&mut self, frame: String, session: &str, origin: String) {
-        if let Some(world) = self.worlds.get_mut(&frame).filter(|world| world.session == session) {
+        let said = (frame, session.to_owned());
+        if let Some(world) = self.worlds.get_mut(&said) {
             world.origin.clone_from(&origin);
         }
-        if self.origins.len() < MAX_FRAMES || self.origins.contains_key(&frame) {
-            self.origins.insert(frame, (session.to_owned(), origin));
+        if self.origins.len() < MAX_FRAMES || self.origins.contains_key(&said) {
+            self.origins.insert(said, origin);
         }
     }
 
+    /// A frame has a session of its own now, of which another one told.
+    pub(super) fn attached(&mut self, frame: String, session: &str, within: &str) {
+        if self.homes.len() < MAX_FRAMES || self.homes.contains_key(&frame) {
+            self.homes.insert(frame, Home { session: session.to_owned(), within: within.to_owned() });
+        }
+    }
+
+    /// The session of a frame is over, and with it those of the frames in it, of whose end nobody tells: these.
+    pub(super) fn detached(&mut self, session: &str) -> Vec<String> {
+        self.lose(session);
+        self.origins.retain(|(_, said_by), _| said_by != session);
+        self.homes.retain(|_, home| home.session != session);
+        let within: Vec<_> = self.homes.values().filter(|home| home.within == session).map(|home| home.session.clone()).collect();
+        let deeper: Vec<_> = within.iter().flat_map(|inner| self.detached(inner)).collect();
+        [within, deeper].concat()
+    }
+
     pub(super) fn made(&mut self, frame: String, session: &str, context: i64, origin: String) {
-        let known = self.worlds.get(&frame).is_some_and(|world| world.session == session && world.context == context);
-        if !known && (self.worlds.len() < MAX_FRAMES || self.worlds.contains_key(&frame)) {
-            let origin = self.origins.get(&frame).filter(|(known, _)| known == session).map_or(origin, |(_, origin)| origin.clone());
-            self.worlds.insert(frame, World { session: session.to_owned(), context, ready: false, origin });
+        let said = (frame, session.to_owned());
+        let known = self.worlds.get(&said).is_some_and(|world| world.context == context);
+        if !known && (self.worlds.len() < MAX_FRAMES || self.worlds.contains_key(&said)) {
+            let origin = self.origins.get(&said).cloned().unwrap_or(origin);
+            let world = World { session: session.to_owned(), context, ready: false, origin };
+            self.worlds.insert(said, world);
         }
     }
 
@@ -125,37 +159,45 @@ impl Frames {
         }
     }
 
-    /// The session is over, or all its documents.
-    pub(super) fn lose(&mut self, session: &str) {
+    /// The session has lost all its documents.
+    fn lose(&mut self, session: &str) {
         self.worlds.retain(|_, world| world.session != session);
     }
 
     pub(super) fn world(&self, frame: &str) -> Option<World> {
-        self.worlds.get(frame).cloned()
+        self.shown().find(|(name, _)| *name == frame).map(|(_, world)| world.clone())
+    }
+
+    /// The one that counts of each frame.
+    fn shown(&self) -> impl Iterator<Item = (&str, &World)> {
+        let counts = |(frame, session): &Said| self.homes.get(frame).is_none_or(|home| home.session == *session);
+        self.worlds.iter().filter(move |(said, _)| counts(said)).map(|((frame, _), world)| (frame.as_str(), world))
     }
 
     /// All of them, with the names of their frames.
     pub(super) fn all(&self) -> Vec<(String, World)> {
-        self.worlds.iter().map(|(frame, world)| (frame.clone(), world.clone())).collect()
+        self.shown().map(|(frame, world)| (frame.to_owned(), world.clone())).collect()
     }
 
     pub(super) fn forget(&mut self, frame: &str, gone: &World) {
-        self.worlds.retain(|name, world| name != frame || world.context != gone.context || world.session != gone.session);
+        self.worlds.retain(|(name, _), world| name != frame || world.context != gone.context || world.session != gone.session);
     }
 
     pub(super) fn is_ready(&mut self, frame: &str, which: &World) {
-        if let Some(world) = self.worlds.get_mut(frame).filter(|world| world.context == which.context && world.session == which.session) {
+        let said = (frame.to_owned(), which.session.clone());
+        if let Some(world) = self.worlds.get_mut(&said).filter(|world| world.context == which.context) {
             world.ready = true;
         }
     }
 
     /// The frames that the main frame's script cannot look into, in a fixed order.
     pub(super) fn strangers(&self, main: &str) -> Vec<String> {
-        let Some(own) = self.worlds.get(main) else { return Vec::new() };
-        let alike = |name: &str| self.worlds.get(name).is_none_or(|world| world.session == own.session && world.origin == own.origin);
+        let worlds: HashMap<_, _> = self.shown().collect();
+        let Some(own) = worlds.get(main) else { return Vec::new() };
+        let alike = |name: &str| worlds.get(name).is_none_or(|world| world.session == own.session && world.origin == own.origin);
         // One that is like the page may be in one that is not, where nobody looks through.
         let near = |name: &str| std::iter::successors(Some(name), |name| self.around.get(*name).map(String::as_str)).all(alike);
-        let mut names: Vec<_> = self.worlds.keys().filter(|name| *name != main && !near(name)).cloned().collect();
+        let mut names: Vec<_> = worlds.keys().filter(|name| **name != main && !near(name)).map(|name| (*name).to_owned()).collect();
         names.sort_unstable();
         names
     }
@@ -234,8 +276,39 @@ mod tests {
         created(&mut frames, "S", "main", 9, WORLD, "http://a.test");
         gone(&mut frames, "S", 2);
         assert_eq!(frames.world("main").map(|world| world.context), Some(9), "the former document's end comes late");
-        frames.lose("S2");
+        frames.detached("S2");
         assert!(frames.world("far").is_none());
+    }
+
+    /// As Chromium tells it on a busy machine: each process speaks for itself, and nobody puts their words in order.
+    #[test]
+    fn a_frame_is_where_its_own_session_says_whoever_speaks_last() {
+        let mut frames = Frames::default();
+        created(&mut frames, "S", "main", 1, WORLD, "http://a.test");
+        let context = |frames: &Frames, far: &str| frames.world(far).map(|world| world.context);
+        // Many, since one could be right by chance.
+        for far in (0..20).map(|number| format!("far{number}")) {
+            frames.attached(far.clone(), "S2", "S");
+            created(&mut frames, "S2", &far, 3, WORLD, "http://b.test");
+            created(&mut frames, "S", &far, 10, WORLD, "http://a.test");
+            assert_eq!(context(&frames, &far), Some(3), "the empty document before it is told of late");
+            gone(&mut frames, "S", 10);
+            assert_eq!((context(&frames, &far), frames.strangers("main")), (Some(3), vec![far.clone()]));
+            created(&mut frames, "S", &far, 11, WORLD, "http://a.test");
+            frames.detached("S2");
+            assert_eq!(context(&frames, &far), Some(11), "it came back before its session was over");
+        }
+    }
+
+    #[test]
+    fn the_session_of_a_frame_takes_those_in_it_along() {
+        let mut frames = Frames::default();
+        for (frame, session, within) in [("far", "S2", "S"), ("back", "S3", "S2"), ("deep", "S4", "S3"), ("other", "S5", "S")] {
+            frames.attached(frame.into(), session, within);
+            created(&mut frames, session, frame, 1, WORLD, "http://b.test");
+        }
+        assert_eq!(frames.detached("S2"), ["S3", "S4"]);
+        assert_eq!(frames.all().into_iter().map(|(frame, _)| frame).collect::<Vec<_>>(), ["other"]);
     }
 
     /// As Chromium tells it of a frame that goes to another site in the same process.

@@ -7,17 +7,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tabmux_driver::{DriverError, Element, Result, Rows, Scope, Sight, Snapshot, Which};
+use tabmux_driver::{DriverError, Result, Rows, Scope, Sight, Snapshot, Which};
 
 use super::CdpPage;
 use super::closed::{CLOSED_ROUNDS, Handed};
 use super::script::{Numbers, failed};
 
 /// How long a frame of another site may take; the page itself has the call's own time.
-const FRAME_PATIENCE: Duration = Duration::from_secs(3);
-
-/// How many elements are listed.
-const MAX_ELEMENTS: u32 = 500;
+pub(super) const FRAME_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What `snapshot.js` is asked.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -131,16 +128,6 @@ impl CdpPage {
             (seen, suspects) = if handed == Handed::Late { look().await? } else { looked? };
         }
         Ok(seen)
-    }
-
-    pub(super) async fn visible_elements(&self) -> Result<(Vec<Element>, u64)> {
-        #[derive(Deserialize)]
-        struct Found {
-            elements: Vec<Element>,
-            left: u64,
-        }
-        let Found { elements, left } = self.script("elements", &json!({ "most": MAX_ELEMENTS })).await.map_err(failed)?;
-        Ok((elements, left))
     }
 
     /// Adds what is in frames of other sites, each under the ref of its frame.

@@ -126,10 +126,11 @@ impl PageState {
         heard
     }
 
-    /// The session of a frame is over.
-    pub(super) fn lose_frames(&self, session: &str) {
-        self.frames().lose(session);
+    /// The session of a frame is over; also those of the frames in it, which are given.
+    pub(super) fn lose_frames(&self, session: &str) -> Vec<String> {
+        let within = self.frames().detached(session);
         self.frames_changed.send_replace(());
+        within
     }
 
     /// Who hears when frames come and go.
@@ -331,6 +332,10 @@ impl PageState {
 
     pub(super) fn requests(&self) -> (Vec<Request>, u64) {
         self.inner().traffic.all()
+    }
+
+    pub(super) fn waits_for(&self) -> Option<String> {
+        self.inner().traffic.outstanding().map(|request| request.url.clone())
     }
 
     pub(super) fn events(&self) -> mpsc::Receiver<PageEvent> {

@@ -1,8 +1,8 @@
 //! Waits until the page is as somebody wants it. Each of its frames says for itself how far it is (`watch.js`), and what is said
-//! of all of them counts; a page that goes elsewhere is asked again in its next document. A frame that never answers keeps
+//! of all that are shown counts; a page that goes elsewhere is asked again in its next document. A frame that never answers keeps
 //! nobody but who waits for something to be gone from it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::StreamExt;
@@ -36,6 +36,8 @@ struct Outlook {
     gone: bool,
     /// There may be closed shadow roots that nobody has looked into.
     hides: bool,
+    /// The frames in it that nobody sees. It says so anew when they are others.
+    hidden: Vec<usize>,
     /// Why the selector is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -51,6 +53,8 @@ struct Lookout<'a> {
     key: u64,
     /// What was asked of which documents, and what they said last.
     known: HashMap<Spot, Option<Outlook>>,
+    /// The frames that nobody sees.
+    unseen: HashSet<String>,
     asked: Vec<World>,
 }
 
@@ -109,7 +113,14 @@ impl<'a> Lookout<'a> {
     fn new(page: &'a CdpPage, awaited: &Awaited) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let wanted = wanted(awaited)?;
-        Ok(Self { page, wanted, key: NEXT.fetch_add(1, Ordering::Relaxed), known: HashMap::new(), asked: Vec::new() })
+        Ok(Self {
+            page,
+            wanted,
+            key: NEXT.fetch_add(1, Ordering::Relaxed),
+            known: HashMap::new(),
+            unseen: HashSet::new(),
+            asked: Vec::new(),
+        })
     }
 
     /// Comes when all frames together show what is wanted.
@@ -122,6 +133,7 @@ impl<'a> Lookout<'a> {
             for (frame, world) in self.unasked() {
                 answers.push(ask(page, frame, world, self.wanted.clone(), None, self.key));
             }
+            self.leave_out_hidden(awaited).await;
             if self.is_as(awaited) {
                 return Ok(());
             }
@@ -176,9 +188,22 @@ impl<'a> Lookout<'a> {
         }
     }
 
+    /// Those around a frame are asked whether anybody sees it when it has something to say, and only then.
+    async fn leave_out_hidden(&mut self, awaited: &Awaited) {
+        let speaks = |said: &Outlook| {
+            let there = (awaited.text.is_some() && said.text) || (awaited.selector.is_some() && said.selector);
+            there || (awaited.gone.is_some() && !said.gone)
+        };
+        let main = &self.page.handle.0;
+        let asked = self.known.iter().any(|((frame, ..), said)| frame != main && said.as_ref().is_some_and(speaks));
+        let frames: Vec<_> = self.known.keys().filter(|_| asked).map(|(frame, ..)| frame.clone()).collect();
+        self.unseen = self.page.frames_out_of_sight(&frames).await;
+    }
+
     fn is_as(&self, awaited: &Awaited) -> bool {
-        let mut said = self.known.values().flatten();
-        let gone = || self.known.values().all(|said| said.as_ref().is_some_and(|said| said.gone));
+        let seen = self.known.iter().filter(|((frame, ..), _)| !self.unseen.contains(frame)).map(|(_, said)| said);
+        let mut said = seen.clone().flatten();
+        let gone = || seen.clone().all(|said| said.as_ref().is_some_and(|said| said.gone));
         said.clone().any(|said| said.text) && said.any(|said| said.selector) && (awaited.gone.is_none() || gone())
     }
 }

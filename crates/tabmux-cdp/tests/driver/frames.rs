@@ -80,3 +80,54 @@ async fn what_is_waited_for_may_come_with_a_frame_of_another_site() {
     stage.click("#in").await;
     assert_eq!(stage.run("said").await, json!(["in", true]));
 }
+
+#[tokio::test]
+async fn elements_of_frames_of_any_site_are_listed_with_what_means_them() {
+    for want in KINDS {
+        let stage = Stage::of(support::chromium_for(want).await, "room.html").await;
+        let (own, other) = sites(&stage);
+        let inside =
+            |site: &str, words: &str| shown(site, &format!("<button id=b>{words}</button><button id={words}>Only {words}</button>"));
+        let frames = [inside(&own, "near"), inside(&other, "far")].map(|at| format!("<iframe src='{at}'></iframe>")).concat();
+        let hidden = format!("<iframe style='visibility: hidden' src='{}'></iframe>", inside(&other, "hidden"));
+        stage.furnish(&format!("<button id=b>Page</button>{frames}{hidden}"), "").await;
+        let mut listed = Vec::new();
+        // Of frames that load nobody says when they are there.
+        soon(async {
+            while listed.len() < 5 {
+                listed = stage.page.elements().await.expect("elements can be listed").0;
+                listed.retain(|element| element.tag == "button");
+            }
+        })
+        .await;
+        let texts: Vec<_> = listed.iter().map(|element| element.text.as_str()).collect();
+        assert_eq!(texts, ["Page", "near", "Only near", "far", "Only far"], "{want:?}");
+        let frames: Vec<_> = listed.iter().map(|element| element.frame.as_deref()).collect();
+        assert_eq!(frames, [None, Some(&*own), Some(&*own), Some(&*other), Some(&*other)], "{want:?}");
+        for (element, css) in listed.iter().zip([Some("#b"), None, Some("#near"), None, Some("#far")]) {
+            css.into_iter().for_each(|css| assert_eq!(element.css_selector, css));
+            let clicked = stage.click(&element.css_selector).await;
+            assert!(clicked.target.contains(&format!("{:?}", element.text)), "{want:?}: {element:?}, {clicked:?}");
+        }
+    }
+}
+
+/// A frame of the page's own site within one of another lives with the page, and what is around it does not.
+#[tokio::test]
+async fn a_frame_of_the_pages_own_site_within_one_of_another_is_seen_and_acted_in() {
+    for want in KINDS {
+        let stage = Stage::of(support::chromium_for(want).await, "room.html").await;
+        let (own, other) = sites(&stage);
+        let back = shown(&own, &format!("<p>Back</p>{BUTTON}"));
+        let far = shown(&other, &format!("<p>Far</p><iframe src='{back}'></iframe>"));
+        for round in 0..3 {
+            stage.furnish(&format!("<iframe src='{far}'></iframe>"), LISTEN).await;
+            stage.act(click("#in")).await.unwrap_or_else(|error| panic!("{want:?}, {round}: {error}"));
+            let text = soon(stage.page.snapshot(&tabmux_driver::Sight::default())).await.expect("it can be seen").text;
+            assert!(
+                text.contains("\"Far\"") && text.contains("\"Back\"") && text.contains("button \"Inner\""),
+                "{want:?}, {round}: {text}"
+            );
+        }
+    }
+}

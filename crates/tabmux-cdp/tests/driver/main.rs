@@ -16,6 +16,7 @@ mod given_up;
 mod hostile;
 mod memory;
 mod nasty;
+mod password;
 mod script;
 mod shot;
 mod sight;

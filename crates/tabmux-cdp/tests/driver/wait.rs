@@ -127,6 +127,35 @@ async fn what_is_in_frames_of_any_site_and_in_closed_shadow_roots_is_waited_for(
     }
 }
 
+/// Until it is shown, nobody reads what is in a frame.
+#[tokio::test]
+async fn what_is_in_frames_that_nobody_sees_is_not_there() {
+    for want in [Want::Plain, Want::Full] {
+        let (_browser, page) = framed(want).await;
+        for words in ["text of /near", "text of /far"] {
+            soon(page.wait_for(&text(words))).await.expect("they are there");
+        }
+        for (at, words) in [(0, "text of /near"), (1, "text of /far")] {
+            for how in ["display: none", "visibility: hidden", "width: 0", "height: 0"] {
+                let frame = format!("document.querySelectorAll('iframe')[{at}]");
+                soon(page.evaluate(&format!("{frame}.style = '{how}'; 0"))).await.expect("it runs");
+                let (said, there) = (text(words), selector(&format!("text={words:?}")));
+                for awaited in [&said, &there] {
+                    let early = tokio::time::timeout(Duration::from_millis(150), page.wait_for(awaited)).await;
+                    assert!(early.is_err(), "{want:?}, {words}: {how} and there");
+                }
+                soon(page.wait_for(&gone(words))).await.unwrap_or_else(|error| panic!("{want:?}, {words}, {how}: {error}"));
+                let shows = format!("setTimeout(() => {{ {frame}.style = '' }}, 150); 0");
+                let (one, other, _) =
+                    soon(async { tokio::join!(page.wait_for(&said), page.wait_for(&there), page.evaluate(&shows)) }).await;
+                assert_eq!((one, other), (Ok(()), Ok(())), "{want:?}, {words}: {how} no more");
+                let early = tokio::time::timeout(Duration::from_millis(150), page.wait_for(&gone(words))).await;
+                assert!(early.is_err(), "{want:?}, {words}: it was shown again");
+            }
+        }
+    }
+}
+
 /// What spins in a frame of another process keeps nobody from what is elsewhere, and a wait can be given up.
 #[tokio::test]
 async fn a_frame_that_never_answers_holds_up_only_who_waits_for_it() {

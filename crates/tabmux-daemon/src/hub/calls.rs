@@ -19,10 +19,13 @@ use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
 use crate::secrets::Hidden;
-use crate::session::{After, Errand, Job, Party, SessionHandle, Turn, Work};
+use crate::session::{After, Errand, Job, Limit, Party, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
+
+/// A session ends its call at the deadline itself, and says what it waited for; it has this long to do so.
+const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// One call of a tool, before anything was decided about it.
 #[derive(Debug)]
@@ -137,37 +140,30 @@ impl Hub {
         if let Some(number) = number {
             common.tab = Some(number.to_string());
         }
-        let deadline = Instant::now() + common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most);
+        let limit = Limit::of(common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most));
         let watched = if let Run::Page(page_tool) = tool.run { page_tool.watches(&ask.args) } else { None };
         let used = self.begin_use(&ask.caller, watched.as_deref().or(common.session.as_deref()), tool.name);
-        let answer = self.run_where_it_runs(tool, common, number, ask, deadline).await;
+        let answer = self.run_where_it_runs(tool, common, number, ask, limit).await;
         if let Some(used) = used {
             used.ends(answer.outcome.as_ref().err().map(|fault| fault.code));
         }
         answer
     }
 
-    async fn run_where_it_runs(
-        self: &Arc<Self>,
-        tool: &Tool,
-        common: Common,
-        number: Option<TabNumber>,
-        ask: Ask,
-        deadline: Instant,
-    ) -> Answer {
+    async fn run_where_it_runs(self: &Arc<Self>, tool: &Tool, common: Common, number: Option<TabNumber>, ask: Ask, limit: Limit) -> Answer {
         match tool.run {
             Run::Desk(desk_tool) => {
                 if let Err(fault) = self.decide_now(|registry, now| registry.authorize(ask.caller.client, now)) {
                     return Answer::refused(fault);
                 }
                 let Ask { caller, args, cancel, .. } = ask;
-                let desk = CallerDesk::new(Arc::clone(self), caller, deadline);
-                let outcome = self.isolated(desk_tool.run(&desk, &common, args), deadline, &cancel).await;
+                let desk = CallerDesk::new(Arc::clone(self), caller, limit.deadline);
+                let outcome = self.isolated(desk_tool.run(&desk, &common, args), limit.deadline, &cancel).await;
                 super::reply::of_desk(outcome, desk.facts())
             }
             Run::Page(page_tool) => {
                 let errand = Errand { tool: page_tool, after: After::of(tool), name: tool.name, touch: tool.touch(&ask.args) };
-                self.page_call(errand, common, number, ask, deadline).await
+                self.page_call(errand, common, number, ask, limit).await
             }
         }
     }
@@ -197,7 +193,7 @@ impl Hub {
         tokio::select! {
             biased;
             ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.panicked())),
-            () = tokio::time::sleep_until(deadline) => Err(timed_out()),
+            () = tokio::time::sleep_until(deadline + LAST_WORD) => Err(timed_out()),
             () = cancel.cancelled() => Err(cancelled()),
         }
     }
@@ -212,8 +208,8 @@ impl Hub {
         )
     }
 
-    async fn page_call(self: &Arc<Self>, errand: Errand, common: Common, number: Option<TabNumber>, ask: Ask, deadline: Instant) -> Answer {
-        match self.admit(errand, common, number, &ask.caller, ask.args, deadline) {
+    async fn page_call(self: &Arc<Self>, errand: Errand, common: Common, number: Option<TabNumber>, ask: Ask, limit: Limit) -> Answer {
+        match self.admit(errand, common, number, &ask.caller, ask.args, limit) {
             Err(fault) => Answer::refused(fault),
             Ok(pending) => {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
@@ -244,7 +240,7 @@ impl Hub {
         number: Option<TabNumber>,
         caller: &CallerOf,
         args: Arguments,
-        deadline: Instant,
+        limit: Limit,
     ) -> Result<Pending, Fault> {
         errand.tool.check(&args, &self.settings.chromium.domains)?;
         let watched = errand.tool.watches(&args);
@@ -280,9 +276,9 @@ impl Hub {
         // However the call named it: the session's own id from here on.
         common.tab = admitted.tab.map(|tab| tab.to_string());
         let grant = state.registry.grant_of(admitted.call);
-        handle.submit(Job { admitted, written, grant: grant.clone(), errand, common, args, turn, abort: abort.clone(), reply });
+        handle.submit(Job { admitted, written, grant: grant.clone(), errand, common, args, turn, limit, abort: abort.clone(), reply });
         let guard = CallGuard { hub: Arc::clone(self), call: admitted.call, handle, abort };
-        Ok(Pending { admitted, grant, turn, made, deadline, answer, ended, guard })
+        Ok(Pending { admitted, grant, turn, made, deadline: limit.deadline, answer, ended, guard })
     }
 
     fn admit_locked(
@@ -326,7 +322,7 @@ impl Hub {
         let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
         let common = Common { session: Some(handle), ..Common::default() };
         let errand = Errand { tool, after: After::Nothing, name: "new_page", touch: Touch::Acts };
-        self.admit(errand, common, None, caller, args, deadline)?.wait(&CancellationToken::new()).await
+        self.admit(errand, common, None, caller, args, Limit::until(deadline))?.wait(&CancellationToken::new()).await
     }
 
     /// The call has ended; the second time says nothing new.
@@ -360,11 +356,19 @@ struct Pending {
 impl Pending {
     /// Whatever ends the call first. What the registry decided counts before what the session's task made of it.
     async fn wait(self, cancel: &CancellationToken) -> Result<Work, Fault> {
+        let over = async {
+            tokio::time::sleep_until(self.deadline).await;
+            if self.guard.handle.is_waiting(self.admitted.call) {
+                return not_begun();
+            }
+            tokio::time::sleep_until(self.deadline + LAST_WORD).await;
+            timed_out()
+        };
         tokio::select! {
             biased;
             Ok(fault) = self.ended => Err(fault),
             Ok(work) = self.answer => work,
-            () = tokio::time::sleep_until(self.deadline) => Err(timed_out()),
+            fault = over => Err(fault),
             () = cancel.cancelled() => Err(cancelled()),
         }
     }
@@ -435,6 +439,11 @@ fn gone() -> Fault {
 pub(crate) fn timed_out() -> Fault {
     let message = "The call did not finish before its deadline and was stopped.";
     Fault::new(Code::Timeout, message, "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).")
+}
+
+fn not_begun() -> Fault {
+    let message = "Earlier calls of the session took all of this call's time; it was not begun.";
+    Fault::new(Code::Timeout, message, "Call again, perhaps with a longer timeout (ms, at most 600000).")
 }
 
 fn stopping() -> Fault {

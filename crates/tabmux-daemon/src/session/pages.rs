@@ -34,8 +34,14 @@ impl CallPages {
 
     /// Where the call ended up, for its reply (S2.26, S2.36).
     pub(super) fn worked_on(&self) -> (Option<TabId>, Option<String>) {
+        let (tab, page) = self.working_on();
+        (tab, page.map(|page| page.url()))
+    }
+
+    /// The tab the call works on, and its page while there is one.
+    pub(super) fn working_on(&self) -> (Option<TabId>, Option<Arc<dyn Page>>) {
         let tab = *self.tab.lock().unwrap_or_else(PoisonError::into_inner);
-        (tab, tab.and_then(|tab| self.world.page(tab)).map(|page| page.url()))
+        (tab, tab.and_then(|tab| self.world.page(tab)))
     }
 
     /// A call that took its page out of reach (a link, a redirect, the way back) is told so, and nothing of what is there.

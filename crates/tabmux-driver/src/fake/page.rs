@@ -207,7 +207,7 @@ impl Page for FakePage {
     async fn elements(&self) -> Result<(Vec<Element>, u64)> {
         self.document()?;
         self.not_frozen()?;
-        let link = Element { text: self.url(), css_selector: "a".into(), role: "link".into(), tag: "a".into() };
+        let link = Element { text: self.url(), css_selector: "a".into(), role: "link".into(), tag: "a".into(), frame: None };
         Ok((vec![link], 0))
     }
 

@@ -132,7 +132,7 @@ function outwards(view, point) {
     if (outer.holder) return outer;
     point = outer.point;
   }
-  return view === view.top ? { point: onScreen(point), path: [] } : { point, path: pathOf(view) };
+  return view === view.top ? { point: onScreen(point), path: [] } : { point, path: framePath(view) };
 }
 
 function holderOf(view) {
@@ -141,15 +141,6 @@ function holderOf(view) {
   } catch {
     return null;
   }
-}
-
-function pathOf(view) {
-  const path = [];
-  for (; view !== view.top; view = view.parent) {
-    const around = view.parent;
-    path.unshift(Array.from({ length: around.length }, (_, at) => at).find((at) => around[at] === view) ?? -1);
-  }
-  return path;
 }
 
 // Pinched or zoomed out, as on a small screen: input counts in dots of the screen.
@@ -275,7 +266,7 @@ const told = ({ element, matched, point, path, brought }) => ({ label: labelOf(e
 
 // The window at a path, where this script may look into it; else null.
 function windowAt(path) {
-  const own = pathOf(globalThis);
+  const own = framePath(globalThis);
   if (own.some((place, at) => place !== path[at])) return null;
   let view = globalThis;
   try {

@@ -17,10 +17,9 @@ function control(element, tag, role, top, inherited, walk) {
 
 function valueOf(element, tag, role) {
   if (tag === "select") return optionsOf(element);
+  if (secrets.has(element)) return ` password${element.value === "" ? "" : " filled"}${element.type === "password" ? "" : " shown"}`;
   if (tag === "input") {
     switch (element.type) {
-      case "password":
-        return element.value === "" ? " password" : " password filled";
       case "checkbox": case "radio": case "submit": case "reset": case "button": case "image":
         return "";
       case "file":

@@ -1,10 +1,13 @@
-// What can be acted upon and is in sight, each with a selector that means it in any page like this one.
-verbs.elements = ({ most }) => {
+// What can be acted upon and is in sight, each with a selector that means it in any page like this one. `others` are selectors of
+// elements in frames: those that mean something here too are `taken`.
+verbs.elements = ({ most, others = [] }) => {
   const candidates = document.querySelectorAll(
     "a[href], button, input:not([type=hidden]), select, textarea, summary, [role], [tabindex], [contenteditable], [onclick], h1, h2, h3, img[alt], label, p, li, td, span, div",
   );
   const found = [];
   const selectors = new Selectors();
+  const inFrame = globalThis !== globalThis.top;
+  const where = (element) => (inFrame ? { frame: globalThis.origin, ref: `e${refs.of(element)}` } : {});
   let left = 0;
   for (const element of candidates) {
     const role = roleOf(element);
@@ -14,10 +17,15 @@ verbs.elements = ({ most }) => {
     if (!element.checkVisibility(SEEN)) continue;
     const { width, height } = element.getBoundingClientRect();
     if (width <= 0 || height <= 0) continue;
-    if (found.length === most) left++;
-    else found.push({ text: nameOf(element, role) || cut(plain(element.textContent), LONGEST_NAME), cssSelector: selectors.of(element), role, tag: element.localName });
+    if (found.length === most) {
+      left++;
+      continue;
+    }
+    const text = nameOf(element, role) || cut(plain(element.textContent), LONGEST_NAME);
+    found.push({ text, cssSelector: selectors.of(element), role, tag: element.localName, ...where(element) });
   }
-  return { elements: found, left };
+  const taken = others.filter((selector) => document.querySelector(selector) !== null);
+  return { elements: found, left, taken, path: framePath(globalThis) };
 };
 
 function bearsWords(element) {

@@ -43,7 +43,7 @@ const valueOf = (element) => (element.isContentEditable && !("value" in element)
 // What may be said of a value.
 function shown(element) {
   const value = valueOf(element);
-  if (element.type === "password") return `${value.length} characters`;
+  if (secrets.has(element)) return `${value.length} characters`;
   return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
 }
 
@@ -159,7 +159,7 @@ function holds({ element, kind, wanted }) {
   if (kind === "check") return isChecked(element) === wanted;
   if (kind === "select") return [...element.selectedOptions].map((option) => option.index).join() === [...wanted].sort((a, b) => a - b).join();
   if (kind === "file") return element.files.length === wanted;
-  return valueOf(element) === wanted || (element.type !== "password" && inLines(valueOf(element)) === inLines(wanted));
+  return valueOf(element) === wanted || (!secrets.has(element) && inLines(valueOf(element)) === inLines(wanted));
 }
 
 // Reports that the page heard of the value, in case it goes elsewhere for it; keeps from it a value that a field has to pass
@@ -226,7 +226,7 @@ function threads(text, other) {
 // Whether the page only writes it in its own way, 1234 as 12-34. The sign and the point of a number are no matter of writing, and
 // of a secret every letter counts.
 function rewritten({ element }, value, wanted) {
-  if (element.type === "password" || letters(wanted) === "" || letters(value) !== letters(wanted)) return false;
+  if (secrets.has(element) || letters(wanted) === "" || letters(value) !== letters(wanted)) return false;
   return threads(oneLine(wanted).toLowerCase(), value.toLowerCase()) || !/^[-+\d.,\s]+$/.test(wanted);
 }
 

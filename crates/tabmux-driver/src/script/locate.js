@@ -136,10 +136,10 @@ function best(matches, { text }) {
   return ranked.filter(([rank]) => rank === least).map(([, element]) => element);
 }
 
-// Whether one can be seen, be it without any extent; a text says why the selector is none.
+// Whether one can be seen in this very document, be it without any extent; a text says why the selector is none.
 verbs.sees = (selector) => {
   try {
-    return matchesOf(selector).some((element) => element.checkVisibility({ visibilityProperty: true }));
+    return matchesOf(selector).some((element) => element.ownerDocument === document && element.checkVisibility({ visibilityProperty: true }));
   } catch (error) {
     return said(error);
   }

@@ -237,9 +237,9 @@ class Article {
         return element.getAttribute("alttext") ?? element.textContent;
       case "input":
         if (/^(checkbox|radio)$/.test(element.type)) return element.checked ? " [x] " : " [ ] ";
-        return /^(password|hidden|file|color|range)$/.test(element.type) ? "" : ` ${element.value} `;
+        return /^(hidden|file|color|range)$/.test(element.type) || secrets.has(element) ? "" : ` ${element.value} `;
       case "textarea":
-        return ` ${element.value} `;
+        return secrets.has(element) ? "" : ` ${element.value} `;
       case "select":
         return ` ${[...element.selectedOptions].map((option) => option.label).join(", ")} `;
       default:

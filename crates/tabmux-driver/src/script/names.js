@@ -86,10 +86,10 @@ function wordsOf(element, asked, hidden) {
 function controlWords(element, tag) {
   switch (tag) {
     case "input":
-      if (element.type === "password" || element.type === "hidden" || element.type === "checkbox" || element.type === "radio") return "";
+      if (secrets.has(element) || element.type === "hidden" || element.type === "checkbox" || element.type === "radio") return "";
       return ` ${element.value} `;
     case "textarea":
-      return ` ${element.value} `;
+      return secrets.has(element) ? "" : ` ${element.value} `;
     case "select":
       return ` ${[...element.selectedOptions].map((option) => option.label).join(" ")} `;
     case "iframe": case "video": case "audio": case "canvas":

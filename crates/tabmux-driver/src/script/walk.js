@@ -421,20 +421,3 @@ function frame(element, top, inherited, walk) {
     top.out.push({ ...made, children: [] });
   }
 }
-
-const frameIndex = (element) => {
-  const view = element.ownerDocument.defaultView;
-  for (let at = 0; at < view.length; at++) if (view[at] === element.contentWindow) return at;
-  return -1;
-};
-
-// Which frame of which frame this is. Sites of other origins may be asked this much.
-function framePath(view) {
-  const path = [];
-  for (let inner = view; inner !== inner.parent; inner = inner.parent) {
-    let at = 0;
-    while (at < inner.parent.length && inner.parent[at] !== inner) at++;
-    path.unshift(at);
-  }
-  return path;
-}

@@ -37,16 +37,30 @@ const sees = (selector) => verbs.sees(selector) === true;
 const isGone = ({ gone, goneSelector, main }) =>
   !(main && document.readyState === "loading") && !wordsShown().includes(plainly(gone)) && !(goneSelector && sees(goneSelector));
 
+// Which frames in this document nobody sees, by their places in its window. Only the document around a frame knows that.
+function framesHidden() {
+  if (globalThis.length === 0) return [];
+  const holders = [document, ...shadowsBelow(document)].flatMap((root) => [...root.querySelectorAll("iframe,frame,object,embed")]);
+  const hidden = new Set();
+  for (const holder of holders) {
+    if (!holder.checkVisibility({ visibilityProperty: true }) || holder.clientWidth < 2 || holder.clientHeight < 2) hidden.add(holder.contentWindow);
+  }
+  return Array.from({ length: globalThis.length }, (_, at) => at).filter((at) => hidden.has(globalThis[at]));
+}
+
+verbs.hiding = () => ({ path: framePath(globalThis), hidden: framesHidden() });
+
 function outlook(wanted) {
   const selector = wanted.selector === undefined || verbs.sees(wanted.selector);
   if (typeof selector === "string") return { problem: selector };
   const text = wanted.text === undefined || wordsShown().includes(plainly(wanted.text));
   const gone = wanted.gone === undefined || isGone(wanted);
   const unseen = !text || !selector || (wanted.gone !== undefined && gone);
-  return { text, selector, gone, hides: unseen && mayHide("new") };
+  return { text, selector, gone, hides: unseen && mayHide("new"), hidden: framesHidden() };
 }
 
-const differ = (now, known) => known === null || now.problem !== undefined || ["text", "selector", "gone", "hides"].some((part) => now[part] !== known[part]);
+const PARTS = ["text", "selector", "gone", "hides", "hidden"];
+const differ = (now, known) => known === null || now.problem !== undefined || PARTS.some((part) => String(now[part]) !== String(known[part]));
 
 verbs.watch = (wanted, known, key) =>
   new Promise((resolve) => {

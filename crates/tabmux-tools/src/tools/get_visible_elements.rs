@@ -35,6 +35,7 @@ impl PageTool for Visible {
         // Some clients show this in place of the text. A selector has to stay what it is.
         for element in &mut elements {
             element.text = visible::line(&element.text);
+            element.frame = element.frame.as_deref().map(visible::line);
         }
         let reply = Reply::text(lines.join("\n")).about(tab, &page);
         Ok(reply.structured(json!({ "elements": elements, "left": left })))

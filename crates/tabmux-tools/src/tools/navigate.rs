@@ -8,7 +8,7 @@ use tabmux_driver::{Domains, Navigation};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "navigate",
@@ -65,12 +65,29 @@ impl PageTool for Go {
         let (args, url) = read(args, domains)?;
         one_of(&args, url.as_deref()).map(drop)
     }
+
+    fn late(&self, args: &Arguments) -> Option<Late> {
+        let args: Navigate = of_page(args).ok()?;
+        let what = match one_of(&args, args.url.as_deref()).ok()? {
+            Navigation::To(url) => visible::line(url),
+            Navigation::Back => "The page before this one".to_owned(),
+            Navigation::Forward => "The page after this one".to_owned(),
+            Navigation::Reload => "The page".to_owned(),
+        };
+        Some(not_loaded(&what))
+    }
 }
 
 fn read(args: &Arguments, domains: &Domains) -> Result<(Navigate, Option<String>), Fault> {
     let args: Navigate = of_page(args)?;
     let url = args.url.as_deref().map(|url| address::allowed_url(url, domains)).transpose()?;
     Ok((args, url))
+}
+
+/// For whatever goes somewhere and does not get there in time.
+pub(super) fn not_loaded(what: &str) -> Late {
+    let hint = "See with snapshot what is there so far, or navigate again with a longer timeout (ms, at most 600000).";
+    Late { what: format!("{what} did not finish loading"), hint }
 }
 
 fn one_of<'a>(args: &Navigate, url: Option<&'a str>) -> Result<Navigation<'a>, Fault> {

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use tabmux_core::Fault;
 use tabmux_driver::{Domains, DriverError, Navigation};
 
+use super::navigate::not_loaded;
 use crate::arguments::{of_page, own_schema};
 use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address};
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "new_page",
@@ -57,6 +58,10 @@ impl PageTool for Open {
 
     fn check(&self, args: &Arguments, domains: &Domains) -> Result<(), Fault> {
         read(args, domains).map(drop)
+    }
+
+    fn late(&self, args: &Arguments) -> Option<Late> {
+        of_page::<NewPage>(args).ok()?.url.map(|url| not_loaded(&visible::line(&url)))
     }
 }
 

@@ -9,7 +9,7 @@ use tabmux_driver::{Awaited, UrlPattern};
 
 use crate::arguments::{of_page, own_schema, wrong};
 use crate::reply::{failed, place};
-use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult};
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "wait_for",
@@ -63,6 +63,11 @@ impl PageTool for Wait {
         args.get("in").and_then(Value::as_str).map(str::to_owned)
     }
 
+    fn late(&self, args: &Arguments) -> Option<Late> {
+        let hint = "See with snapshot what is there instead, or wait again with a longer timeout (ms, at most 600000).";
+        Some(Late { what: missed(&awaited(of_page(args).ok()?).ok()?), hint })
+    }
+
     /// A script can do anything.
     fn touch(&self, args: &Arguments) -> Option<Touch> {
         Some(if args.get("function").is_none_or(Value::is_null) { Touch::Looks } else { Touch::Acts })
@@ -102,6 +107,24 @@ fn told(awaited: &Awaited) -> &'static str {
         (false, false, false, true) if function.is_none() => "The network is idle",
         _ => "All of it holds",
     }
+}
+
+/// What had to hold at once, and did not: of several, nobody knows which.
+fn missed(awaited: &Awaited) -> String {
+    let Awaited { text, selector, url, gone, network_idle, function } = awaited;
+    let said =
+        |what: &Option<String>, before: &str, after: &str| what.as_ref().map(|what| format!("{before}{}{after}", visible::quoted(what)));
+    let parts = [
+        said(text, "text ", " did not appear"),
+        said(selector, "no element ", " could be seen"),
+        url.as_ref().map(|UrlPattern(url)| format!("the page did not come to {}", visible::quoted(url))),
+        said(gone, "", " did not go away"),
+        network_idle.then(|| "the network did not become idle".to_owned()),
+        function.as_ref().map(|_| "the function did not become true".to_owned()),
+    ];
+    let mut what = parts.into_iter().flatten().collect::<Vec<_>>().join(", or ");
+    what.get_mut(..1).map(str::make_ascii_uppercase);
+    what
 }
 
 #[cfg(test)]

@@ -83,6 +83,42 @@ async fn a_call_that_takes_too_long_ends_at_its_deadline_and_the_next_one_runs()
     assert_quiet(&house);
 }
 
+/// Who is told that the time was up is told what for, and where the page is then.
+#[tokio::test]
+async fn a_call_that_ran_out_of_time_says_what_it_waited_for() {
+    let house = House::new();
+    let agent = with_session(&house).await;
+    agent.ok("navigate", json!({"url": "http://a.test/?title=One"})).await;
+    tokio::time::pause();
+    let at = "the page is at http://a.test/?title=One — \"One\".";
+    for (tool, args, said) in [
+        ("wait_for", json!({"text": "Done", "timeout": 300}), "Text \"Done\" did not appear within 300 ms"),
+        (
+            "wait_for",
+            json!({"gone": "fake", "url": "*/x", "timeout": 300}),
+            "The page did not come to \"*/x\", or \"fake\" did not go away within 300 ms",
+        ),
+        (
+            "navigate",
+            json!({"url": "http://b.test/?delay=9000", "timeout": 500}),
+            "http://b.test/?delay=9000 did not finish loading within 500 ms",
+        ),
+        ("evaluate", json!({"script": "hang()"}), "evaluate did not finish within 30000 ms"),
+    ] {
+        let began = tokio::time::Instant::now();
+        let fault = agent.fault(tool, args.clone()).await;
+        assert_eq!((fault.code, fault.message), (Code::Timeout, format!("{said}; {at}")));
+        assert!(fault.hint.contains("timeout (ms, at most 600000)"), "{}", fault.hint);
+        let given = args["timeout"].as_u64().unwrap_or(30_000);
+        assert_eq!(began.elapsed().as_millis() / 10, u128::from(given / 10), "at the deadline, and no later");
+    }
+    let hangs = agent.begin("evaluate", json!({"script": "hang()", "timeout": 5000})).await;
+    let waits = agent.fault("evaluate", json!({"script": "1", "timeout": 500})).await;
+    assert!(waits.message.contains("was not begun") && waits.code == Code::Timeout, "{waits}");
+    hangs.await.unwrap().unwrap_err();
+    assert_quiet(&house);
+}
+
 /// C1: 30 s where the call does not say.
 #[tokio::test]
 async fn a_call_without_a_timeout_has_the_settings_deadline() {

@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::{Dialog, DriverError};
-use tabmux_tools::Pages;
+use tabmux_tools::{Arguments, Common, Pages, Reply};
 use tokio::sync::oneshot;
 
 use super::{World, closed, locked};
 use crate::session::news::Party;
 use crate::session::pages::CallPages;
 use crate::session::reach::Reach;
-use crate::session::{After, Errand, Job, Turn, Work, changes};
+use crate::session::{After, Errand, Job, Limit, Turn, Work, changes, late};
 
 /// How much of a dialog's words is said when it ends a call.
 const MAX_DIALOG_BYTES: usize = 2000;
@@ -60,12 +60,11 @@ impl World {
     /// Runs one call; a panic in it ends this call only. What ends it first: its result,
     /// a dialog, the caller giving up, or the session's end (the registry then tells the caller why).
     pub(in crate::session) async fn execute(self: &Arc<Self>, job: Job) {
-        let Job { admitted, written, grant, errand: Errand { tool, after, name, .. }, common, args, turn, abort, reply } = job;
+        let Job { admitted, written, grant, errand, common, args, turn, limit, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
             *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
         }
-        let popups = *self.popups.borrow();
         let pages = CallPages::new(Arc::clone(self), admitted, Reach::of(grant), turn);
         let run = async {
             self.hub.settled(written).await;
@@ -73,19 +72,7 @@ impl World {
                 self.look_around().await;
                 self.welcome_back(&admitted);
             }
-            let ran = tool.run(&pages, &common, args).await;
-            self.on_record().await;
-            let mut reply = ran?;
-            if let Some(page) = pages.worked_on().0.and_then(|tab| self.page(tab)) {
-                match after {
-                    After::Nothing => {}
-                    After::Changes => {
-                        let opened = changes::append(&mut reply, &*page, pages.reach(), pages.domains()).await?;
-                        self.has_popups(popups + opened).await;
-                    }
-                    After::Arrival => changes::check_arrival(&reply, &*page, pages.domains()).await?,
-                }
-            }
+            let reply = self.run_in_time(&errand, &pages, common, args, &limit).await?;
             let (tab, url) = pages.worked_on();
             pages.check_where_it_ended(url.as_deref())?;
             Ok::<_, Fault>((reply, tab, url))
@@ -114,13 +101,51 @@ impl World {
             self.notice_loss().await;
         }
         if turn == Turn::Queue {
-            self.was_told(&admitted, name, outcome.as_ref().err().map(|fault| fault.code));
+            self.was_told(&admitted, errand.name, outcome.as_ref().err().map(|fault| fault.code));
         }
         // Before the reply: the next call begins only once this one has ended.
         self.hub.finish(admitted.call);
         let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url });
         // Nobody listens when the caller gave up or the session ended.
         drop(reply.send(outcome));
+    }
+
+    /// Does what was asked, and says what came of it. At the deadline what was not done is a failure that says what was waited for;
+    /// what was done stays done, and only what came of it is not known.
+    async fn run_in_time(
+        &self,
+        errand: &Errand,
+        pages: &CallPages,
+        mut common: Common,
+        args: Arguments,
+        limit: &Limit,
+    ) -> Result<Reply, Fault> {
+        let popups = *self.popups.borrow();
+        let late = late::of(errand, &args);
+        // Some of it may have gone in the queue.
+        common.timeout = common.timeout.map(|given| given.min(limit.left()));
+        let ran = tokio::time::timeout_at(limit.deadline, errand.tool.run(pages, &common, args)).await;
+        self.on_record().await;
+        let mut reply = ran.unwrap_or_else(|_| Err(late::fault(&late, limit, pages)))?;
+        let said = tokio::time::timeout_at(limit.deadline, self.say_after(errand.after, &mut reply, pages, popups)).await;
+        match said {
+            Ok(said) => said?,
+            Err(_) => late::note(&mut reply, pages),
+        }
+        Ok(reply)
+    }
+
+    async fn say_after(&self, after: After, reply: &mut Reply, pages: &CallPages, popups: u64) -> Result<(), Fault> {
+        let (_, Some(page)) = pages.working_on() else { return Ok(()) };
+        match after {
+            After::Nothing => {}
+            After::Changes => {
+                let opened = changes::append(reply, &*page, pages.reach(), pages.domains()).await?;
+                self.has_popups(popups + opened).await;
+            }
+            After::Arrival => changes::check_arrival(reply, &*page, pages.domains()).await?,
+        }
+        Ok(())
     }
 
     /// A call was told that its tab is gone, so its caller needs not be told again.

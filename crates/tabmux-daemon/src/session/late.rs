@@ -1,0 +1,67 @@
+//! A call whose time is up: what it waited for, and how the page is. Here for all tools; each says only what it waits for.
+
+use std::time::Duration;
+
+use tabmux_core::{Code, Fault};
+use tabmux_tools::{Arguments, Content, Late, Pages, Reply, place, visible_line, visible_quoted};
+use tokio::time::Instant;
+
+use super::Errand;
+use super::pages::CallPages;
+
+/// Until when a call may run, and how long that was when it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) deadline: Instant,
+    given: Duration,
+}
+
+impl Limit {
+    pub(crate) fn of(given: Duration) -> Self {
+        Self { deadline: Instant::now() + given, given }
+    }
+
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self { deadline, given: deadline.saturating_duration_since(Instant::now()) }
+    }
+
+    /// What is left of it.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// What is said of the call if it does not end in time.
+pub(super) fn of(errand: &Errand, args: &Arguments) -> Late {
+    errand.tool.late(args).unwrap_or_else(|| {
+        let on = args.get("selector").and_then(|selector| selector.as_str()).map(|selector| format!(" {}", visible_quoted(selector)));
+        let hint = "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).";
+        Late { what: format!("{}{} did not finish", errand.name, on.unwrap_or_default()), hint }
+    })
+}
+
+/// Nothing is told of a page that is out of the call's reach, but that.
+pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
+    let mut message = format!("{} within {} ms", late.what, limit.given.as_millis());
+    if let (Some(tab), Some(page)) = pages.working_on() {
+        if let Err(beyond) = pages.check_where_it_ended(Some(&page.url())) {
+            return beyond;
+        }
+        // It may have gone somewhere all the same.
+        pages.moved(tab);
+        message.push_str(&format!("; the page is at {}", place(&page.url(), &page.title())));
+        message.push_str(&waits_for(pages));
+    }
+    Fault::new(Code::Timeout, format!("{message}."), late.hint)
+}
+
+/// An act was done, and the page had not come to rest after it.
+pub(super) fn note(reply: &mut Reply, pages: &CallPages) {
+    let waits = waits_for(pages);
+    reply.content.push(Content::Text(format!("The time was up before the page came to rest{waits}; snapshot shows what changed.")));
+}
+
+fn waits_for(pages: &CallPages) -> String {
+    let request = pages.working_on().1.and_then(|page| page.waits_for()).filter(|url| pages.may_see(url));
+    request.map(|url| format!(" and still waits for {}", visible_line(&url))).unwrap_or_default()
+}
