@@ -123,7 +123,7 @@ impl Profiles {
         self.create(name, &StorageState::default(), None)
     }
 
-    /// Makes a profile of a storage state as `storage_state::checked` gives it.
+    /// Makes a profile of a storage state as `storage_state::checked_file` gives it.
     pub fn create_of(&self, name: &str, state: &serde_json::Value, taken: Taken<'_>) -> Result<Profile, Fault> {
         let unusable = |why| Fault::new(Code::BadArgument, format!("The storage state cannot be used: {why}."), "Correct the file.");
         self.create(name, &storage_state::parse(state).map_err(unusable)?, Some(taken))

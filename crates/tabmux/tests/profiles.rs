@@ -77,6 +77,8 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         (&["profile", "new", "x", "--from", bad], 78, "cookies[0]: missing field `value`"),
         (&["profile", "new", "x", "--from", "nowhere"], 1, "There is no profile 'nowhere'."),
         (&["new", "--from", bad], 78, "cookies[0]: missing field `value`"),
+        (&["new", "--from", "/dev/zero"], 78, "/dev/zero: it is a file of the system, and only ordinary ones are read."),
+        (&["profile", "new", "x", "--from", "/proc/self/pagemap"], 78, "it is a file of the system"),
         (&["mcp", "--from", "./missing.json"], 78, "missing.json: No such file"),
         (&["new", "--from", "nowhere"], 1, "There is no session and no profile 'nowhere' to copy from. No sessions. Profiles: work."),
         (&["fork", "-t", "nowhere"], 1, "No session: nowhere."),
@@ -120,6 +122,29 @@ fn a_session_is_forked_with_its_pages_until_the_seats_are_used_up() {
     assert_eq!(lab.run(&["kill-session", "-t", "web-2"]).code, 0);
     let json = lab.json(&["fork", "-t", "web", "--json"]);
     assert_eq!((&json["sessions"][0]["sessionId"], &json["sessions"][0]["tabs"]), (&json!("web-2"), &json!(2)), "{json}");
+}
+
+/// What is exported can be read again, however much it is: more than a frame takes, the daemon reads itself.
+#[test]
+fn a_state_that_is_larger_than_a_frame_is_a_source_too() {
+    let lab = Lab::new();
+    let file = lab.path().join("large.json");
+    let large = json!({
+        "cookies": [{"name": "token", "value": "kept", "domain": "one.test", "path": "/"}],
+        "origins": [{"origin": "https://two.test", "localStorage": [{"name": "much", "value": "x".repeat(5_000_000)}]}],
+    });
+    std::fs::write(&file, large.to_string()).unwrap();
+    assert_eq!(lab.run(&["profile", "new", "large", "--from", file.to_str().unwrap()]).code, 0);
+    assert_eq!(lab.run_command(lab.command(&["profile", "export", "large", "out.json"]).current_dir(lab.path())).code, 0);
+    let made = lab.run_command(lab.command(&["new", "--from", "out.json", "https://one.test/"]).current_dir(lab.path()));
+    assert_eq!(cookie(&lab, made.stdout.trim()), "token=kept", "{made:?}");
+    let out = lab.path().join("out.json");
+    at_once(vec!["--from", "--storage-state"], |flag| {
+        let client = lab.client_with(&["mcp", flag, out.to_str().unwrap()]);
+        client.initialize();
+        client.ok("navigate", &json!({"url": "https://one.test/"}));
+        assert_eq!(client.ok("evaluate", &json!({"script": "document.cookie"})).result()["value"], json!("token=kept"), "{flag}");
+    });
 }
 
 /// `tabmux mcp --from`: every session of that client begins so, whichever tool makes it.

@@ -240,6 +240,8 @@ async fn a_storage_state_is_a_source_as_a_file_or_as_it_is() {
         (dir.path().display().to_string(), Code::BadArgument),
         (private.display().to_string(), Code::PolicyDenied),
         ("{\"cookies\": 1}".to_owned(), Code::BadArgument),
+        ("{}".to_owned(), Code::BadArgument),
+        ("/proc/self/pagemap".to_owned(), Code::BadArgument),
     ] {
         assert_eq!(agent.code("start_browser", json!({"from": from})).await, code, "{from}");
     }
