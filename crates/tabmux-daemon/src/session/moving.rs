@@ -32,7 +32,9 @@ impl World {
                 // All of it, before anything changes.
                 let whole = Whole::of(self).await?;
                 whole.read_all().await;
-                self.move_into(spec, whole).await
+                self.move_into(spec, whole).await?;
+                self.moved.notify_one();
+                Ok(())
             }
         }
     }

@@ -210,6 +210,36 @@ async fn a_session_that_never_rests_is_saved_all_the_same() {
     tokio::time::timeout(Duration::from_secs(60), restless).await.expect("it is saved while calls go on");
 }
 
+/// However long it should rest, it is saved where it lives now: a crash right after a move loses no login.
+#[tokio::test]
+async fn a_session_that_moved_is_saved_at_once() {
+    let house = House::with(|settings| settings.clocks.session_save = Some(Duration::from_secs(3600)));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await;
+    eventually("it is saved", || ["token", "ann", "one", "two"].iter().all(|word| texts(&house).contains(word))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.starts_with("Brought back 2 pages."), "{said}");
+    assert_whole(&agent).await;
+}
+
+/// Who saved it where it was must not take what stirs it where it is now.
+#[tokio::test]
+async fn a_session_that_moved_is_saved_after_one_rest_as_any_other() {
+    let rest = Duration::from_secs(10);
+    let house = House::with(|settings| settings.clocks.session_save = Some(rest));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await;
+    eventually("the move is saved", || texts(&house).contains("two")).await;
+    agent.ok("storage", json!({"sessionId": "web", "set": {"user": "later"}})).await;
+    house.on_disk().await;
+    tokio::time::pause();
+    tokio::time::sleep(rest + Duration::from_secs(1)).await;
+    eventually("what was done since is saved", || texts(&house).contains("later")).await;
+}
+
 /// Only that: one that rests soon is not read again and again while it is busy.
 #[tokio::test]
 async fn a_session_is_saved_when_it_rests_or_after_five_times_that() {
