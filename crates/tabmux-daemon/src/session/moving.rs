@@ -1,16 +1,17 @@
 //! A session moves: its pages and logins are opened again in another context, and only when they are there does it leave the
 //! one it was in. The same brings back what it lost with its browser.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tabmux_core::{Code, Fault, House};
+use tabmux_core::{Code, Fault, House, TabId};
 use tabmux_driver::{Context, ContextSpec, Footprint, Isolation, Page, failpoint};
 use tabmux_tools::Move;
 
 use super::Lasting;
-use super::copying::Whole;
+use super::copying::{NAMED, Whole};
 use super::world::{World, close_context};
 use crate::hub::isolation_name;
 
@@ -22,8 +23,10 @@ impl World {
         match wanted {
             Move::Back => {
                 let lost = self.lost().await?;
+                let since = self.each_page(|page| page.url());
                 self.move_into(self.spec(), lost).await?;
                 self.found().await;
+                self.say_left_behind(&since);
                 Ok(())
             }
             Move::To { isolation, headless } => {
@@ -36,6 +39,20 @@ impl World {
                 self.moved.notify_one();
                 Ok(())
             }
+        }
+    }
+
+    /// Who brings back what was lost wants that, and gives up for it what the session did since: so it is done, and said.
+    fn say_left_behind(&self, since: &BTreeMap<TabId, String>) {
+        let pages = since.iter().filter(|(_, url)| *url != "about:blank");
+        let mut said: Vec<String> = pages.map(|(tab, url)| format!("{tab} {}", tabmux_tools::visible_line(url))).collect();
+        let more = said.len().saturating_sub(NAMED);
+        said.truncate(NAMED);
+        if more > 0 {
+            said.push(format!("{more} more"));
+        }
+        if !said.is_empty() {
+            self.add_news(format!("Given up for what was lost, with cookies and storage since the crash: {}.", said.join("; ")));
         }
     }
 
@@ -88,7 +105,7 @@ impl World {
         context: &dyn Context,
         pages: &[(usize, Arc<dyn Page>)],
         current: Option<usize>,
-    ) -> Result<Vec<tabmux_core::TabId>, Fault> {
+    ) -> Result<Vec<TabId>, Fault> {
         let settings = Lasting::of(spec, self.whence.as_ref()).written();
         let house = House { context: context.handle().0.as_str().into(), isolation: isolation_name(spec.isolation), settings: &settings };
         let records = pages.iter().map(|(_, page)| (page.handle().0.as_str().into(), page.url())).collect();

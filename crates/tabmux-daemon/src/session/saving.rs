@@ -286,8 +286,8 @@ impl World {
     pub(super) async fn found(&self) {
         let _writing = self.saving.lock().await;
         let keeping = self.place.on_disk(|place| {
-            let (lost, saved) = (place.directory.join(&place.lost), place.directory.join(&place.saved));
-            if saved.exists() || std::fs::rename(lost, saved).is_err() {
+            // Also in the place of what was saved of the session that began afresh: that is gone.
+            if std::fs::rename(place.directory.join(&place.lost), place.directory.join(&place.saved)).is_err() {
                 place.remove(&place.lost);
             }
         });

@@ -166,6 +166,37 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     eventually("nothing of it is left", || saved(&house, "") == 0).await;
 }
 
+/// What the session did since it began afresh is given up for it, and said; so is what was saved of that.
+#[tokio::test]
+async fn what_a_restore_gives_up_is_named() {
+    let house = saving();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    eventually("it is saved", || ["token", "ann", "two", "\"current\":0"].iter().all(|word| texts(&house).contains(word))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    agent.fault("navigate", json!({"sessionId": "web", "url": "http://c.test/"})).await;
+    agent.ok("navigate", json!({"sessionId": "web", "url": "http://c.test/since"})).await;
+    agent.ok("new_page", json!({"sessionId": "web"})).await;
+    eventually("the fresh one is saved", || texts(&house).contains("since")).await;
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    let named = "Given up for what was lost, with cookies and storage since the crash: t3 http://c.test/since.";
+    assert!(said.contains(named) && said.contains("Brought back 2 pages.\nt5 http://a.test/one"), "{said}");
+    assert_whole(&agent).await;
+    assert!(!texts(&house).contains("since"), "what is saved now is what came back");
+}
+
+/// That the browser is gone is said, also where the first call is one that could have brought everything back.
+#[tokio::test]
+async fn a_restore_that_has_nothing_to_bring_back_says_that_the_browser_crashed() {
+    let house = House::with(|settings| settings.clocks.session_save = None);
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
+    agent.eval("other", "endBrowser()").await.unwrap_err();
+    assert_eq!(agent.code("restore", json!({"sessionId": "web"})).await, Code::BrowserCrashed);
+    assert_eq!(agent.code("restore", json!({"sessionId": "web"})).await, Code::BadArgument, "once");
+}
+
 /// Where no page is any more: what it left, what it changed before it left, and what it began with and never went to.
 #[tokio::test]
 async fn what_is_kept_where_no_page_is_comes_back_too() {
