@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use tabmux_core::{Code, Fault, Identity, Phase, TabId};
+use tabmux_core::{Code, Fault, Identity, Phase, Session, TabId};
 use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
@@ -225,8 +225,17 @@ impl World {
     /// Boxed, because opening one session may read another, whose opening may read another still.
     pub(super) fn source(self: &Arc<Self>) -> BoxFuture<'_, Result<Arc<dyn Source>, Fault>> {
         let read = async {
-            let named = self.hub.look(|registry| registry.session(self.id).map(|session| (session.handle(), session.phase)));
-            let (name, phase) = named.unwrap_or_else(|| (self.id.to_string(), Phase::Closing));
+            let seen = |session: &Session| (session.handle(), session.phase, session.is_lost());
+            let seen = self.hub.look(|registry| registry.session(self.id).map(seen));
+            let (name, phase, is_lost) = seen.unwrap_or_else(|| (self.id.to_string(), Phase::Closing, false));
+            if is_lost {
+                let hint = if self.can_come_back().await {
+                    "Call restore in it, which brings back its pages and logins as they were saved last, and copy it then."
+                } else {
+                    "Nothing of it was saved. Navigate in it and log in first, or use another source."
+                };
+                return Err(Fault::new(Code::BrowserCrashed, format!("Session '{name}' lost its browser, and its logins with it."), hint));
+            }
             if phase == Phase::Reserved {
                 let message = format!("Session '{name}' has no page yet, so there is nothing to copy.");
                 return Err(Fault::new(Code::BadArgument, message, "Navigate in it first, or start a session without `from`."));

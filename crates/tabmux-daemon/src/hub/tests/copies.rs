@@ -1,6 +1,8 @@
 //! Sessions that begin with somebody's logins: which source is meant, one reading for all who come at once, seats, and what is
 //! left when it goes wrong.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tabmux_core::{Code, Identity, Link};
 use tabmux_driver::Footprint;
@@ -251,6 +253,30 @@ async fn a_storage_state_is_a_source_as_a_file_or_as_it_is() {
     assert_eq!(clones(&house), 2);
 }
 
+/// It had pages: what helps is bringing them back. That it is lost is still said to whoever calls it.
+#[tokio::test]
+async fn of_a_lost_session_it_is_said_that_it_is_lost_and_how_it_comes_back() {
+    for (save, way_out) in [(Some(Duration::from_millis(1)), "Call restore in it"), (None, "Nothing of it was saved.")] {
+        let house = House::with(|settings| settings.clocks.session_save = save);
+        let agent = house.agent("a");
+        logged_in(&agent, "main").await;
+        let saved = house.dir.path().join("state/saved");
+        let is_saved =
+            || std::fs::read_dir(&saved).into_iter().flatten().flatten().any(|entry| entry.path().extension() == Some("json".as_ref()));
+        eventually("it is saved", || save.is_none() || is_saved()).await;
+        agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
+        agent.eval("other", "endBrowser()").await.unwrap_err();
+        for (tool, args) in [("start_browser", json!({"from": "main"})), ("fork", json!({"sessionId": "main"}))] {
+            let fault = agent.fault(tool, args).await;
+            assert_eq!(fault.message, "Session 'main' lost its browser, and its logins with it.", "{tool}");
+            assert!(fault.code == Code::BrowserCrashed && fault.hint.starts_with(way_out), "{tool}: {fault}");
+        }
+        assert_eq!(clones(&house), 0);
+        assert_eq!(agent.eval("main", "1").await.unwrap_err().code, Code::BrowserCrashed);
+        agent.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
+    }
+}
+
 /// `tabmux mcp --from work`: also for the session that the first navigation makes.
 #[tokio::test]
 async fn a_peer_that_comes_with_a_source_begins_every_session_with_it() {
@@ -282,7 +308,7 @@ async fn a_copy_that_lost_its_browser_begins_with_its_source_again() {
     agent.ok("navigate", json!({"sessionId": "of-profile", "url": "http://a.test/"})).await;
     assert_eq!(has(&agent, "of-profile").await, ("token=kept".into(), json!("kept")));
     let said = agent.ok("navigate", json!({"sessionId": "of-session", "url": "http://a.test/"})).await.text;
-    assert!(said.starts_with("It starts without the logins of session:main: Session 'main' has no page yet"), "{said}");
+    assert!(said.starts_with("It starts without the logins of session:main: Session 'main' lost its browser"), "{said}");
     assert_eq!(has(&agent, "of-session").await.0, "");
 }
 
