@@ -96,6 +96,22 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     }
 }
 
+#[test]
+fn a_damaged_profile_is_said_and_can_be_removed() {
+    let lab = Lab::new();
+    for name in ["whole", "work"] {
+        assert_eq!(lab.run(&["profile", "new", name]).code, 0);
+    }
+    std::fs::write(lab.state_dir().join("profiles/work/profile.json"), "no JSON").unwrap();
+    let listed = lab.run(&["profile", "ls"]);
+    let rows: Vec<Vec<&str>> = listed.stdout.lines().map(|row| row.split('\t').collect()).collect();
+    assert_eq!((listed.code, rows[0][0], &rows[1][..]), (0, "whole", &["work", "", "", "", "damaged", ""][..]), "{listed:?}");
+    assert!(listed.stderr.contains("`tabmux profile rm work` removes it."), "{listed:?}");
+    assert_eq!((names(&lab), &lab.json(&["profile", "ls", "--json"])["damaged"][0]["name"]), (vec!["whole".into()], &json!("work")));
+    assert_eq!(lab.run(&["profile", "rm", "work"]).code, 0);
+    assert_eq!(lab.run(&["profile", "ls"]).stderr, "");
+}
+
 /// S3.21: log in once, fan out; when the seats are used up, what was made is printed and the rest is said.
 #[test]
 fn a_session_is_forked_with_its_pages_until_the_seats_are_used_up() {

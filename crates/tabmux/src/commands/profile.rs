@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
-use tabmux_daemon::profiles::{self, Profiles, Taken};
+use tabmux_daemon::profiles::{self, Damaged, Profiles, Taken};
 use tabmux_wire::control::Ask;
 
 use super::format::show;
@@ -22,9 +22,13 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
     match verb {
         Profile::New { name, from } => new(config, form, &kept, &name, from),
         Profile::Ls => {
-            let profiles = kept.list()?;
-            let document = json!({"profiles": profiles});
-            output::report(form, &document, || table(&document))
+            let listed = kept.list()?;
+            if form == Form::Text {
+                let said =
+                    |damaged: &Damaged| format!("'{0}' is damaged: {1} `tabmux profile rm {0}` removes it.", damaged.name, damaged.why);
+                listed.damaged.iter().for_each(|damaged| output::note(&said(damaged)));
+            }
+            output::report(form, &json!(listed), || table(&json!(listed)))
         }
         Profile::Rm { name } => {
             let removed = kept.remove(&name)?;
@@ -114,7 +118,10 @@ fn saved(form: Form, answer: &Value) -> Outcome {
 fn table(document: &Value) -> String {
     let rows = document["profiles"].as_array().map_or(&[][..], Vec::as_slice);
     let row = |profile: &Value| ["name", "uuid", "cookies", "origins", "from", "saved_at"].map(|member| show(&profile[member]));
-    let rows: Vec<_> = rows.iter().map(row).collect();
+    let mut rows: Vec<_> = rows.iter().map(row).collect();
+    let damaged = document["damaged"].as_array().into_iter().flatten();
+    let unknown = String::new;
+    rows.extend(damaged.map(|damaged| [show(&damaged["name"]), unknown(), unknown(), unknown(), "damaged".into(), unknown()]));
     output::table(["NAME", "UUID", "COOKIES", "ORIGINS", "FROM", "SAVED"], &rows)
 }
 
