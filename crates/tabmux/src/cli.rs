@@ -368,6 +368,9 @@ pub(crate) enum Profile {
         /// Its profile, as chrome://version shows it
         #[arg(long, value_name = "DIR")]
         profile_dir: Option<std::path::PathBuf>,
+        /// Also where there is a profile of that name: it then holds what was read instead
+        #[arg(long)]
+        replace: bool,
     },
     /// Write a profile to a file, in Playwright's storage-state format
     Export { name: String, file: std::path::PathBuf },

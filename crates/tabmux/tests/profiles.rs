@@ -71,6 +71,11 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     let bad = bad.to_str().unwrap();
     for (arguments, code, said) in [
         (&["profile", "new", "work"][..], 1, "A profile named 'work' already exists."),
+        (
+            &["profile", "import", "work"],
+            1,
+            "A profile named 'work' already exists. Choose another name, or replace what it holds with --replace.",
+        ),
         (&["profile", "new", ".."], 1, "cannot be the name of a profile"),
         (&["profile", "rm", "../work"], 1, "There is no profile '../work'. Profiles: work."),
         (&["profile", "export", "home", "x.json"], 1, "There is no profile 'home'."),

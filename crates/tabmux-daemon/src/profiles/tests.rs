@@ -114,6 +114,24 @@ fn a_damaged_profile_is_listed_as_that_and_is_in_nobodys_way() {
     assert_eq!(profiles.list().unwrap(), Listed { profiles: vec![whole], damaged: vec![] });
 }
 
+/// Before anything is read of anybody's browser.
+#[tokio::test]
+async fn an_import_replaces_a_profile_only_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = crate::testing::settings(dir.path());
+    let profiles = Profiles::of_state(&settings.paths.state_dir);
+    profiles.create("work", &state("1"), None).unwrap();
+    let refused = async |replace| {
+        let wanted = Import { replace, dir: Some(dir.path().join("nobodys")), ..Import::default() };
+        import(&settings, "work", &wanted, std::future::pending()).await.unwrap_err()
+    };
+    let fault = refused(false).await;
+    assert_eq!(fault.message, "A profile named 'work' already exists.");
+    assert_eq!(fault.hint, "Choose another name, or replace what it holds with --replace.");
+    assert!(refused(true).await.message.contains("nobodys is no profile of Chrome"));
+    assert_eq!(profiles.read("work").unwrap(), state("1"));
+}
+
 #[test]
 fn what_died_in_the_making_or_removing_is_no_profile_and_is_swept() {
     let (dir, profiles) = house();

@@ -2,11 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::pin::Pin;
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 use tabmux_daemon::profiles::{self, Damaged, Profiles, Taken};
 use tabmux_wire::control::Ask;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::format::show;
 use super::source;
@@ -39,9 +41,9 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
             saved(form, &Control::open(config)?.ask(&Ask::ProfileSave { name, session, new: false })?)
         }
         Profile::Login { name, url } => login(config, form, &name, url.as_deref()),
-        Profile::Import { name, browser, profile_dir } => {
-            let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)) };
-            saved(form, &alone(profiles::import(&config.settings, &name, &import))?)
+        Profile::Import { name, browser, profile_dir, replace } => {
+            let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)), replace };
+            saved(form, &alone(|interrupted| profiles::import(&config.settings, &name, &import, interrupted))?)
         }
         Profile::Export { name, file } => {
             let profile = kept.export(&name, &config.env.cwd.join(&file))?;
@@ -96,14 +98,24 @@ fn login(config: &Config, form: Form, name: &str, url: Option<&str>) -> Outcome 
             std::future::pending::<()>().await;
         }
     };
-    saved(form, &alone(profiles::login(&config.settings, name, url, done))?)
+    saved(form, &alone(|interrupted| profiles::login(&config.settings, name, url, done, interrupted))?)
 }
 
-/// Without a daemon.
-fn alone<T>(work: impl Future<Output = Result<T, Fault>>) -> Outcome<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::io("The command cannot run", &error))?;
-    Ok(runtime.block_on(work)?)
+/// Without a daemon. The work is told when somebody wants it to end, because it has a browser to put away.
+fn alone<T, W>(work: impl FnOnce(Pin<Box<dyn Future<Output = ()>>>) -> W) -> Outcome<T>
+where
+    W: Future<Output = Result<T, Fault>>,
+{
+    let io = |error| Failure::io("The command cannot run", &error);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(io)?;
+    runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
+        let mut hangup = signal(SignalKind::hangup()).map_err(io)?;
+        let interrupted = async move {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hangup.recv() => {} }
+        };
+        Ok(work(Box::pin(interrupted)).await?)
+    })
 }
 
 fn saved(form: Form, answer: &Value) -> Outcome {
