@@ -60,6 +60,20 @@ async fn a_copy_begins_with_its_sources_logins_and_the_source_stays_as_it_is() {
     assert!(listed.text.contains("copy of session:main"), "{}", listed.text);
 }
 
+/// As a fork does: what it is logged in at may know it by its address.
+#[tokio::test]
+async fn a_copy_goes_through_its_sources_proxy_unless_told_another() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    let proxied = json!({"sessionId": "main", "proxy": "http://ann:hunter2@proxy.test:3128", "navigationUrl": "http://a.test/"});
+    agent.ok("start_browser", proxied).await;
+    agent.ok("start_browser", json!({"from": "main"})).await;
+    agent.ok("start_browser", json!({"from": "main", "proxy": "http://other.test:1"})).await;
+    let used: Vec<_> = browser.specs().into_iter().filter_map(|spec| spec.proxy).collect();
+    let used: Vec<_> = used.iter().map(|proxy| (proxy.server.as_str(), proxy.credentials.is_some())).collect();
+    assert_eq!(used, [("http://proxy.test:3128", true), ("http://proxy.test:3128", true), ("http://other.test:1", false)]);
+}
+
 /// S3.3, S3.20: everybody who comes before the cookies are read shares that reading.
 #[tokio::test]
 async fn concurrent_opens_of_one_source_share_one_reading() {
