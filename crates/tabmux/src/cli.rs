@@ -300,6 +300,9 @@ pub(crate) enum Short {
         /// Into one without
         #[arg(long, conflicts_with = "headed")]
         headless: bool,
+        /// Also where something cannot move and is lost
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         at: At,
     },

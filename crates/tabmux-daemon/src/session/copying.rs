@@ -57,16 +57,19 @@ impl Whole {
         Self { beginning: state.map(Beginning::with), pages, current }
     }
 
-    /// Comes when nothing of the source is needed any more. What cannot be read is missing in the copies, which say so.
-    pub(super) async fn read_all(&self) {
-        let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return };
+    /// Comes when nothing of the source is needed any more. What cannot be read is missing in the copies, which say so. Gives what was
+    /// read and cannot be written elsewhere, such as keys that their browser gives to nobody.
+    pub(super) async fn read_all(&self) -> Vec<String> {
+        let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return Vec::new() };
         drop(source.cookies().await);
         let origins = source.origins().await.unwrap_or_default();
         let reading = |origin: String| async move {
             let reading = futures::future::join(source.kept(&origin), source.framed(&origin));
-            drop(tokio::time::timeout(HOUSEKEEPING, reading).await);
+            let read = tokio::time::timeout(HOUSEKEEPING, reading).await;
+            let left_out = read.ok().and_then(|(kept, _)| kept.ok()).map(|kept| kept.left_out).unwrap_or_default();
+            left_out.into_iter().map(|what| format!("{origin}: {what}")).collect::<Vec<_>>()
         };
-        futures::stream::iter(origins).for_each_concurrent(READ_AT_ONCE, reading).await;
+        futures::stream::iter(origins).map(reading).buffered(READ_AT_ONCE).concat().await
     }
 
     pub(super) fn beginning(&self) -> Option<&Beginning> {

@@ -29,12 +29,15 @@ impl World {
                 self.say_left_behind(&since);
                 Ok(())
             }
-            Move::To { isolation, headless } => {
+            Move::To { isolation, headless, force } => {
                 let spec = house(self.spec(), isolation, headless)?;
                 self.hub.browsers.check(&spec)?;
                 // All of it, before anything changes.
                 let whole = Whole::of(self).await?;
-                whole.read_all().await;
+                let fixed = whole.read_all().await;
+                if !force && !fixed.is_empty() {
+                    return Err(stays(&fixed));
+                }
                 self.move_into(spec, whole).await?;
                 self.moved.notify_one();
                 Ok(())
@@ -45,14 +48,10 @@ impl World {
     /// Who brings back what was lost wants that, and gives up for it what the session did since: so it is done, and said.
     fn say_left_behind(&self, since: &BTreeMap<TabId, String>) {
         let pages = since.iter().filter(|(_, url)| *url != "about:blank");
-        let mut said: Vec<String> = pages.map(|(tab, url)| format!("{tab} {}", tabmux_tools::visible_line(url))).collect();
-        let more = said.len().saturating_sub(NAMED);
-        said.truncate(NAMED);
-        if more > 0 {
-            said.push(format!("{more} more"));
-        }
-        if !said.is_empty() {
-            self.add_news(format!("Given up for what was lost, with cookies and storage since the crash: {}.", said.join("; ")));
+        let pages: Vec<String> = pages.map(|(tab, url)| format!("{tab} {url}")).collect();
+        if !pages.is_empty() {
+            let said = named(pages.iter().map(String::as_str));
+            self.add_news(format!("Given up for what was lost, with cookies and storage since the crash: {said}."));
         }
     }
 
@@ -135,6 +134,22 @@ impl World {
         }
         pages
     }
+}
+
+/// Said while the session still has it: what it leaves is gone for good.
+fn stays(fixed: &[String]) -> Fault {
+    let message = format!("This would not come along and would be lost: {}.", named(fixed.iter().map(String::as_str)));
+    Fault::new(Code::Unsupported, message, "Move all the same with force: true, or leave the session where it is.")
+}
+
+/// The first of them by name.
+fn named<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let mut said: Vec<String> = all.take(NAMED).map(tabmux_tools::visible_line).collect();
+    if more > 0 {
+        said.push(format!("{more} more"));
+    }
+    said.join("; ")
 }
 
 /// Comes when nothing is on its way to it any more: what it is brought from ends with the move, or with a daemon that dies. What takes too

@@ -124,6 +124,25 @@ async fn a_session_that_cannot_move_stays_where_it_is() {
     assert_eq!(agent.code("migrate", json!({"sessionId": "shared", "headless": true})).await, Code::Unsupported);
 }
 
+/// A key that its browser gives to nobody is gone with the context: that is said while the session still has it.
+#[tokio::test]
+async fn what_cannot_move_is_said_before_it_is_lost() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    browser.keeps_fixed("kept/loose: CryptoKey");
+    let fault = agent.fault("migrate", json!({"isolation": "browser"})).await;
+    assert_eq!(fault.code, Code::Unsupported);
+    let (said, all) = ("This would not come along and would be lost: ", ["http://a.test", "http://b.test"]);
+    assert!(
+        fault.message.starts_with(said) && all.iter().all(|origin| fault.message.contains(&format!("{origin}: kept/loose: CryptoKey")))
+    );
+    assert_eq!((browser.asked(), browser.open()), (1, 1), "it did not begin to move");
+    assert_whole(&agent).await;
+    agent.ok("migrate", json!({"isolation": "browser", "force": true})).await;
+    assert_whole(&agent).await;
+}
+
 /// What it shared with a profile it has a copy of from then on, and the others there have what they had.
 #[tokio::test]
 async fn a_session_moves_out_of_a_shared_profile_with_a_copy_of_its_logins() {
