@@ -193,14 +193,19 @@ impl Profiles {
         Ok(removed)
     }
 
-    /// Writes what a profile holds to a file of the user's, in Playwright's format.
+    /// What a profile holds, in Playwright's format.
+    pub fn text(&self, text: &str) -> Result<String, Fault> {
+        self.read(text).map(|state| storage_state::written(&state))
+    }
+
+    /// Writes that to a file of the user's.
     pub fn export(&self, text: &str, file: &Path) -> Result<Profile, Fault> {
-        let state = self.read(text)?;
+        let state = self.text(text)?;
         let (directory, name) = match (file.parent(), file.file_name().and_then(|name| name.to_str())) {
             (Some(directory), Some(name)) => (directory, name),
             _ => return Err(Fault::new(Code::BadArgument, format!("{} is no file.", file.display()), "Name a file to write to.")),
         };
-        disk::replace(directory, name, &storage_state::written(&state))?;
+        disk::replace(directory, name, &state)?;
         self.get(text)
     }
 
@@ -255,12 +260,12 @@ impl Profile {
 /// What a profile may be called: the one rule for names, and nothing that reads as a file, a session or a uuid.
 pub fn check_name(name: &str) -> Result<(), Fault> {
     let is_id = name.parse::<SessionId>().is_ok() || name.parse::<Uuid>().is_ok();
-    if names::is_plain(name) && !name.starts_with('.') && !name.ends_with(".json") && !is_id {
+    if names::is_plain(name) && !name.starts_with(['.', '-']) && !name.ends_with(".json") && !is_id {
         return Ok(());
     }
     let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
     let message = format!("'{shown}' cannot be the name of a profile.");
-    let hint = format!("Use {}, without a dot at the beginning or .json at the end, and no session's id or uuid.", names::RULE);
+    let hint = format!("Use {}, without a dot or dash at the beginning or .json at the end, and no session's id or uuid.", names::RULE);
     Err(Fault::new(Code::BadArgument, message, hint))
 }
 

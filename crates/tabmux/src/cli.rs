@@ -375,7 +375,7 @@ pub(crate) enum Profile {
         #[arg(long)]
         replace: bool,
     },
-    /// Write a profile to a file, in Playwright's storage-state format
+    /// Write a profile to a file, in Playwright's storage-state format; - is standard output
     Export { name: String, file: std::path::PathBuf },
 }
 

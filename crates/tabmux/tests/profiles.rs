@@ -51,6 +51,7 @@ fn profiles_are_made_listed_saved_exported_and_removed() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((&written["cookies"][0]["value"], &written["cookies"][0]["expires"]), (&json!("secret123"), &json!(-1)));
     assert_eq!(mode(&file), 0o600);
+    assert_eq!(lab.json(&["profile", "export", "work", "-"]), written, "on standard output");
     for source in ["work", "again", "third", "fourth", file.to_str().unwrap()] {
         let made = lab.run(&["new", "--from", source, "https://one.test/"]);
         assert_eq!(cookie(&lab, made.stdout.trim()), "token=secret123", "{source}: {made:?}");

@@ -63,7 +63,7 @@ fn a_taken_name_is_refused_and_its_profile_stays() {
 fn names_cannot_lead_elsewhere_or_be_mistaken() {
     let (dir, profiles) = house();
     let uuid = "11111111-1111-4111-8111-111111111111";
-    for name in ["", ".", "..", ".hidden", "a/b", "../x", "a b", "é", "state.json", "sess_00000001", uuid, &"x".repeat(65)] {
+    for name in ["", ".", "..", ".hidden", "-x", "a/b", "../x", "a b", "é", "state.json", "sess_00000001", uuid, &"x".repeat(65)] {
         assert_eq!(profiles.create(name, &state("1"), None).unwrap_err().code, Code::BadArgument, "{name}");
         assert_eq!(profiles.save(name, &state("1"), Taken::AtLogin).unwrap_err().code, Code::BadArgument, "{name}");
         assert_eq!(profiles.remove(name).unwrap_err().code, Code::BadArgument, "{name}");

@@ -222,7 +222,10 @@ impl World {
     pub(super) fn settle_in(&self, spec: ContextSpec, browser: &Arc<dyn Browser>) {
         *locked(&self.spec) = ContextSpec { source: None, ..spec };
         *locked(&self.browser) = Some(Arc::clone(browser));
-        locked(&self.pages).clear();
+        // Of tabs that are gone for good nobody needs to be told, least of all that they wait for an answer.
+        for tab in std::mem::take(&mut *locked(&self.pages)).into_keys() {
+            locked(&self.news).retain(|news| !news.starts_with(&format!("Tab {tab} ")));
+        }
     }
 
     /// Called by whoever notices it; the first does it.

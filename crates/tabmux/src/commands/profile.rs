@@ -45,6 +45,11 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
             let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)), replace };
             saved(form, &alone(|interrupted| profiles::import(&config.settings, &name, &import, interrupted))?)
         }
+        // The state is the result then, and is JSON whatever form is asked for.
+        Profile::Export { name, file } if file == Path::new("-") => {
+            let text = kept.text(&name)?;
+            output::report(Form::Text, &Value::Null, || text + "\n")
+        }
         Profile::Export { name, file } => {
             let profile = kept.export(&name, &config.env.cwd.join(&file))?;
             output::report(form, &json!({"exported": profile.name, "file": file}), String::new)

@@ -74,6 +74,20 @@ async fn a_session_moves_with_its_pages_and_logins() {
     eventually("nothing is left", || browser.open() == 0 && next.sessions() == 0).await;
 }
 
+/// Its tabs have other ids then, and nobody can answer what the old ones asked.
+#[tokio::test]
+async fn a_session_that_moved_says_nothing_of_tabs_that_are_gone() {
+    let house = House::new();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let page = house.session().page(tabmux_core::TabId(2)).unwrap();
+    let _asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
+    let session = house.session();
+    eventually("its next reply would say so", || session.waiting().1 == 1).await;
+    let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await.text;
+    assert!(said.contains("Moved 2 pages.") && !said.contains("dialog"), "{said}");
+}
+
 /// What it is brought from ends with the move.
 #[tokio::test]
 async fn a_session_leaves_when_all_of_it_has_arrived() {
