@@ -176,7 +176,11 @@ fn first_id(generation: u32) -> i32 {
 }
 
 fn last_words(exit: &str, words: &str) -> String {
-    let words = words.trim();
+    // Without a desktop it complains of that at every start, which ends nothing; nor does what it only warns of.
+    let is_noise = |line: &str| line.is_empty() || line.contains(":ERROR:dbus/") || line.contains(":WARNING:");
+    let telling = words.lines().map(str::trim).filter(|line| !is_noise(line));
+    let words = telling.collect::<Vec<_>>().join(" / ");
+    let words = words.trim_end_matches('.');
     if words.is_empty() { format!("it ended with {exit}") } else { format!("it ended with {exit}; its last words: {words}") }
 }
 
@@ -192,6 +196,16 @@ fn kind_name(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The sentence that it becomes part of has a full stop of its own.
+    #[test]
+    fn last_words_are_what_the_browser_ended_of() {
+        let noise = "[1:2:1118/010203.4:ERROR:dbus/bus.cc:408] Failed to connect to the bus: No such file or directory.\n";
+        let warning = "[1118/013944.0:WARNING:device/bluetooth/dbus/bluez_dbus_manager.cc:209] Floss manager service not available.\n";
+        assert_eq!(last_words("signal 9", &format!("{noise}{noise}{warning}{noise}")), "it ended with signal 9");
+        let words = format!("{noise}Out of memory\n{noise}Aborted.\n");
+        assert_eq!(last_words("signal 6", &words), "it ended with signal 6; its last words: Out of memory / Aborted");
+    }
 
     #[test]
     fn each_daemon_numbers_its_calls_far_from_the_one_before() {

@@ -51,6 +51,29 @@ pub struct Profile {
     pub origins: usize,
 }
 
+/// All profiles there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    pub profiles: Vec<Profile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<Damaged>,
+}
+
+/// A profile whose record cannot be read. Its logins may be whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damaged {
+    pub name: String,
+    pub why: String,
+}
+
+/// What a profile that is gone was called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub name: String,
+    /// None where its record could not be read.
+    pub uuid: Option<String>,
+}
+
 /// What a profile's state is taken from, for its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
@@ -69,16 +92,23 @@ impl Profiles {
         disk::sweep(&self.dir);
     }
 
-    /// All of them by name. One whose record cannot be read fails the list, because its logins would be forgotten otherwise.
-    pub fn list(&self) -> Result<Vec<Profile>, Fault> {
+    /// All of them by name. One whose record cannot be read is listed as that, because its logins would be forgotten otherwise.
+    pub fn list(&self) -> Result<Listed, Fault> {
         self.sweep();
-        self.names()?.iter().filter_map(|name| self.about(name).transpose()).collect()
+        let mut listed = Listed::default();
+        for name in self.names()? {
+            match self.about(&name) {
+                Ok(profile) => listed.profiles.extend(profile),
+                Err(fault) => listed.damaged.push(Damaged { name, why: fault.message }),
+            }
+        }
+        Ok(listed)
     }
 
     /// The profile of this name or uuid.
     pub fn find(&self, text: &str) -> Result<Option<Profile>, Fault> {
         if let Ok(uuid) = text.parse::<Uuid>() {
-            return Ok(self.list()?.into_iter().find(|profile| profile.uuid.parse() == Ok(uuid)));
+            return Ok(self.list()?.profiles.into_iter().find(|profile| profile.uuid.parse() == Ok(uuid)));
         }
         if check_name(text).is_err() { Ok(None) } else { self.about(text) }
     }
@@ -110,12 +140,7 @@ impl Profiles {
         if disk::make(&self.dir, name, &files)? {
             return Ok(profile);
         }
-        let message = format!("A profile named '{name}' already exists.");
-        Err(Fault::new(
-            Code::BadArgument,
-            message,
-            format!("Choose another name, use `tabmux profile save {name} -t SESSION`, or remove it with `tabmux profile rm {name}`."),
-        ))
+        Err(exists(name, &format!("use `tabmux profile save {name} -t SESSION`, or remove it with `tabmux profile rm {name}`")))
     }
 
     /// Makes a profile that holds nothing yet.
@@ -123,7 +148,7 @@ impl Profiles {
         self.create(name, &StorageState::default(), None)
     }
 
-    /// Makes a profile of a storage state as `storage_state::checked` gives it.
+    /// Makes a profile of a storage state as `storage_state::checked_file` gives it.
     pub fn create_of(&self, name: &str, state: &serde_json::Value, taken: Taken<'_>) -> Result<Profile, Fault> {
         let unusable = |why| Fault::new(Code::BadArgument, format!("The storage state cannot be used: {why}."), "Correct the file.");
         self.create(name, &storage_state::parse(state).map_err(unusable)?, Some(taken))
@@ -157,21 +182,30 @@ impl Profiles {
         storage_state::read(&text).map_err(broken)
     }
 
-    /// Removes the profile of this name or uuid with everything in it.
-    pub fn remove(&self, text: &str) -> Result<Profile, Fault> {
-        let profile = self.get(text)?;
-        disk::remove(&self.dir, &profile.name)?;
-        Ok(profile)
+    /// Removes the profile of this name or uuid with everything in it, also one that is damaged.
+    pub fn remove(&self, text: &str) -> Result<Removed, Fault> {
+        let removed = match self.get(text) {
+            Ok(profile) => Removed { name: profile.name, uuid: Some(profile.uuid) },
+            Err(_) if self.names()?.iter().any(|name| name == text) => Removed { name: text.to_owned(), uuid: None },
+            Err(fault) => return Err(fault),
+        };
+        disk::remove(&self.dir, &removed.name)?;
+        Ok(removed)
     }
 
-    /// Writes what a profile holds to a file of the user's, in Playwright's format.
+    /// What a profile holds, in Playwright's format.
+    pub fn text(&self, text: &str) -> Result<String, Fault> {
+        self.read(text).map(|state| storage_state::written(&state))
+    }
+
+    /// Writes that to a file of the user's.
     pub fn export(&self, text: &str, file: &Path) -> Result<Profile, Fault> {
-        let state = self.read(text)?;
+        let state = self.text(text)?;
         let (directory, name) = match (file.parent(), file.file_name().and_then(|name| name.to_str())) {
             (Some(directory), Some(name)) => (directory, name),
             _ => return Err(Fault::new(Code::BadArgument, format!("{} is no file.", file.display()), "Name a file to write to.")),
         };
-        disk::replace(directory, name, &storage_state::written(&state))?;
+        disk::replace(directory, name, &state)?;
         self.get(text)
     }
 
@@ -200,7 +234,7 @@ impl Profiles {
         let Some(text) = disk::read(&path)? else { return Ok(None) };
         let read = serde_json::from_str::<Profile>(&text).map_err(|error| {
             let message = format!("The file {} cannot be read: {error}.", path.display());
-            Fault::new(Code::BadArgument, message, format!("Put it right, or remove the directory of the profile '{name}'."))
+            Fault::new(Code::BadArgument, message, format!("Put it right, or remove the profile with `tabmux profile rm {name}`."))
         });
         // The directory's name is what it goes by, also after somebody renamed it.
         read.map(|profile| Some(Profile { name: name.to_owned(), ..profile }))
@@ -226,13 +260,18 @@ impl Profile {
 /// What a profile may be called: the one rule for names, and nothing that reads as a file, a session or a uuid.
 pub fn check_name(name: &str) -> Result<(), Fault> {
     let is_id = name.parse::<SessionId>().is_ok() || name.parse::<Uuid>().is_ok();
-    if names::is_plain(name) && !name.starts_with('.') && !name.ends_with(".json") && !is_id {
+    if names::is_plain(name) && !name.starts_with(['.', '-']) && !name.ends_with(".json") && !is_id {
         return Ok(());
     }
     let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
     let message = format!("'{shown}' cannot be the name of a profile.");
-    let hint = format!("Use {}, without a dot at the beginning or .json at the end, and no session's id or uuid.", names::RULE);
+    let hint = format!("Use {}, without a dot or dash at the beginning or .json at the end, and no session's id or uuid.", names::RULE);
     Err(Fault::new(Code::BadArgument, message, hint))
+}
+
+fn exists(name: &str, otherwise: &str) -> Fault {
+    let message = format!("A profile named '{name}' already exists.");
+    Fault::new(Code::BadArgument, message, format!("Choose another name, {otherwise}."))
 }
 
 fn random_uuid() -> Uuid {

@@ -271,7 +271,8 @@ impl SessionHandle {
 
     /// The call that comes after a loss is told of it in place of an answer, once; any other is given back, to be run.
     async fn tell_loss(&self, job: Job) -> Option<Job> {
-        let loss = self.world.take_loss(Party::from(&job.admitted)).await.filter(|_| !job.errand.tool.comes_after_a_loss());
+        let brings_back = job.errand.tool.comes_after_a_loss() && self.world.can_come_back().await;
+        let loss = self.world.take_loss(Party::from(&job.admitted)).await.filter(|_| !brings_back);
         let Some(loss) = loss else { return Some(job) };
         self.world.hub.finish(job.admitted.call);
         drop(job.reply.send(Err(loss)));

@@ -19,9 +19,6 @@ use crate::storage_state;
 pub(crate) use whence::Whence;
 pub use whence::is_file;
 
-/// The largest file that is read for a caller.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-
 /// How many origins are read at a time, and how long one may take.
 const AT_ONCE: usize = 2;
 const READING: Duration = Duration::from_secs(20);
@@ -187,15 +184,7 @@ async fn on_disk(read: impl FnOnce() -> Result<StorageState, Fault> + Send + 'st
 
 fn read_file(path: &Path) -> Result<StorageState, Fault> {
     let unusable = |why: String| Fault::new(Code::BadArgument, format!("The file {} cannot be used: {why}.", path.display()), STATE_HINT);
-    let about = path.metadata().map_err(|error| unusable(error.to_string()))?;
-    if !about.is_file() {
-        return Err(unusable("it is no file".to_owned()));
-    }
-    if about.len() > MAX_FILE_BYTES {
-        return Err(unusable(format!("it has {} bytes, and at most {MAX_FILE_BYTES} are read", about.len())));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    storage_state::read(&text).map_err(unusable)
+    storage_state::read_file(path).map_err(unusable)
 }
 
 fn gone(what: &str) -> Fault {

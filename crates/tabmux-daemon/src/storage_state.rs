@@ -1,13 +1,17 @@
 //! Playwright's storage state, read and written. A file is read and checked by the client that names it, since daemon and client
-//! share no directory, and checked again here, where it comes over the wire. Databases are checked where they are loaded, by the
-//! browser.
+//! share no directory, and checked again here, where it comes over the wire; one that is too large for that, the daemon reads itself.
+//! Databases are checked where they are loaded, by the browser.
+
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{Cookie, OriginStorage, StorageItem, StorageState};
 
-/// The largest that fits into a hello, with room for the rest of it.
-const MAX_BYTES: usize = tabmux_wire::MAX_FRAME_BYTES / 2;
+use crate::profiles::disk;
+
+/// The largest that fits into a frame, with room for the rest of it.
+const MAX_SENT_BYTES: usize = tabmux_wire::MAX_FRAME_BYTES / 2;
 
 /// The file's shape. Members it does not name are other tools' own.
 #[derive(Deserialize)]
@@ -29,12 +33,19 @@ struct FileOrigin {
     indexed_db: Vec<Value>,
 }
 
-/// The file's text as it goes into a hello, or what is wrong with it.
-pub fn checked(text: &str) -> Result<Value, String> {
-    if text.len() > MAX_BYTES {
-        return Err(format!("it has {} bytes, and at most {MAX_BYTES} are taken", text.len()));
-    }
-    read(text).map(|state| json!(state))
+/// What a file holds, as it goes over the wire where it fits, or what is wrong with it.
+pub fn checked_file(path: &Path) -> Result<Value, String> {
+    read_file(path).map(|state| json!(state))
+}
+
+/// Whether a text fits into a frame, quoted as it is there. What does not is named by its path.
+pub fn can_be_sent(text: &str) -> bool {
+    json!(text).to_string().len() <= MAX_SENT_BYTES
+}
+
+/// What a file says, or what is wrong with it.
+pub(crate) fn read_file(path: &Path) -> Result<StorageState, String> {
+    read(&disk::read_named(path).map_err(|error| error.to_string())?)
 }
 
 /// What a text says, or what is wrong with it.
@@ -56,6 +67,10 @@ pub(crate) fn written(state: &StorageState) -> String {
 pub(crate) fn parse(value: &Value) -> Result<StorageState, String> {
     if !value.is_object() {
         return Err("it is no object with cookies and origins".to_owned());
+    }
+    // Members may be other tools' own, but a file without any of these is something else, and its session would begin with nothing.
+    if value.get("cookies").is_none() && value.get("origins").is_none() {
+        return Err("it has neither `cookies` nor `origins`".to_owned());
     }
     let file: File = serde_path_to_error::deserialize(value).map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
     let origins = file.origins.into_iter().enumerate().map(|(at, kept)| {
@@ -87,7 +102,7 @@ mod tests {
             ],
             "origins": [{"origin": "https://A.test:443/", "localStorage": [{"name": "k", "value": "v"}], "indexedDB": [{"name": "db"}]}],
         });
-        let state = parse(&checked(&file.to_string()).unwrap()).unwrap();
+        let state = read(&file.to_string()).unwrap();
         let sid = Cookie {
             name: "sid".into(),
             value: "1".into(),
@@ -113,7 +128,9 @@ mod tests {
                 ..OriginStorage::default()
             }]
         );
-        assert_eq!(checked("{}"), Ok(json!({"cookies": [], "origins": []})));
+        for half in [r#"{"cookies": []}"#, r#"{"origins": [], "mine": 1}"#] {
+            assert_eq!(read(half), Ok(StorageState::default()), "{half}");
+        }
     }
 
     /// The keys are those of `context.storageState()`, and nothing is lost on the way back.
@@ -138,6 +155,8 @@ mod tests {
         for (text, wrong) in [
             ("nonsense", "it is no JSON: expected ident at line 1 column 2"),
             ("[]", "it is no object with cookies and origins"),
+            ("{}", "it has neither `cookies` nor `origins`"),
+            (r#"{"cookie": []}"#, "it has neither `cookies` nor `origins`"),
             (r#"{"cookies": [{"name": "a", "value": "1"}]}"#, "cookies[0]: missing field `domain`"),
             (
                 r#"{"cookies": [{"name": "a", "value": 1, "domain": "a"}]}"#,
@@ -150,9 +169,37 @@ mod tests {
             (r#"{"origins": [{"origin": "a.test"}]}"#, "origins[0].origin: \"a.test\" is no http or https origin"),
             (r#"{"origins": [{"origin": "file:///"}]}"#, "origins[0].origin: \"file:///\" is no http or https origin"),
         ] {
-            assert_eq!(checked(text).unwrap_err(), wrong);
+            assert_eq!(read(text).unwrap_err(), wrong);
         }
-        let huge = format!(r#"{{"x": "{}"}}"#, "x".repeat(MAX_BYTES));
-        assert!(checked(&huge).unwrap_err().starts_with("it has 20971"), "{:?}", checked(&huge));
+    }
+
+    /// A pipe that nobody writes to would be waited for, and a device has no end.
+    #[test]
+    fn only_ordinary_files_are_read_through_links_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", at("zeros")).unwrap();
+        std::fs::write(at("state.json"), r#"{"cookies": []}"#).unwrap();
+        std::os::unix::fs::symlink(at("state.json"), at("link.json")).unwrap();
+        let (ordinary, system) = ("it is no ordinary file", "it is a file of the system, and only ordinary ones are read");
+        for (file, wrong) in [
+            (at("pipe"), ordinary),
+            (at(""), ordinary),
+            (at("zeros"), system),
+            ("/proc/self/pagemap".into(), system),
+            ("/sys/kernel/notes".into(), system),
+            ("/dev/zero".into(), system),
+        ] {
+            assert_eq!(checked_file(&file).unwrap_err(), wrong, "{}", file.display());
+        }
+        assert!(checked_file(&at("link.json")).is_ok());
+    }
+
+    #[test]
+    fn what_fits_into_no_frame_is_known() {
+        assert!(can_be_sent(&"x".repeat(2_097_150)) && !can_be_sent(&"x".repeat(2_097_151)));
+        assert!(!can_be_sent(&"\"".repeat(1_048_576)), "it is measured as it is sent");
     }
 }

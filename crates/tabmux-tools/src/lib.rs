@@ -34,4 +34,5 @@ pub use reply::{Content, MAX_TEXT_BYTES, Reply, place};
 pub use table::{TABLE, find, is_for_later, listing, named, schema, shown};
 pub use tokens::tokens;
 pub use tool::{DeskTool, Effect, Group, Late, Level, PageTool, Run, Tool, ToolResult};
+pub use tools::upload_file::is_system_file;
 pub use visible::{line as visible_line, quoted as visible_quoted, text as visible_text};

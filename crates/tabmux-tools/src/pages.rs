@@ -49,7 +49,12 @@ pub enum Move {
     /// What it lost with its browser comes back.
     Back,
     /// What is not said stays as it is.
-    To { isolation: Option<Isolation>, headless: Option<bool> },
+    To {
+        isolation: Option<Isolation>,
+        headless: Option<bool>,
+        /// Also where something would not come along.
+        force: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -300,6 +300,9 @@ pub(crate) enum Short {
         /// Into one without
         #[arg(long, conflicts_with = "headed")]
         headless: bool,
+        /// Also where something cannot move and is lost
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         at: At,
     },
@@ -368,8 +371,11 @@ pub(crate) enum Profile {
         /// Its profile, as chrome://version shows it
         #[arg(long, value_name = "DIR")]
         profile_dir: Option<std::path::PathBuf>,
+        /// Also where there is a profile of that name: it then holds what was read instead
+        #[arg(long)]
+        replace: bool,
     },
-    /// Write a profile to a file, in Playwright's storage-state format
+    /// Write a profile to a file, in Playwright's storage-state format; - is standard output
     Export { name: String, file: std::path::PathBuf },
 }
 

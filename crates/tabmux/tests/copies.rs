@@ -571,6 +571,20 @@ fn listing(directory: &std::path::Path) -> Vec<(std::path::PathBuf, u64)> {
     all
 }
 
+/// A whole profile of a browser, with what the person typed, must not stay behind.
+#[test]
+fn a_login_that_is_interrupted_leaves_nothing() {
+    let (lab, site, display) = (Lab::real(), shop(), Display::new());
+    let mut command = lab.command(&["profile", "login", "work", &site.at("/login")]);
+    command.env("DISPLAY", &display.name).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut login = lab.spawn(&mut command);
+    until("its page has kept everything", SOON * 3, || site.asked().iter().any(|path| path == "/done").then_some(()));
+    assert!(Command::new("kill").args(["-INT", &login.id().to_string()]).status().unwrap().success());
+    let ended = until("it ends", SOON * 3, || login.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert_eq!(std::fs::read_dir(lab.state_dir().join("profiles")).unwrap().count(), 0);
+}
+
 /// A person logs in, in a window, and presses Enter.
 #[test]
 fn a_person_logs_in_in_a_window_and_it_is_kept() {

@@ -51,6 +51,7 @@ fn profiles_are_made_listed_saved_exported_and_removed() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((&written["cookies"][0]["value"], &written["cookies"][0]["expires"]), (&json!("secret123"), &json!(-1)));
     assert_eq!(mode(&file), 0o600);
+    assert_eq!(lab.json(&["profile", "export", "work", "-"]), written, "on standard output");
     for source in ["work", "again", "third", "fourth", file.to_str().unwrap()] {
         let made = lab.run(&["new", "--from", source, "https://one.test/"]);
         assert_eq!(cookie(&lab, made.stdout.trim()), "token=secret123", "{source}: {made:?}");
@@ -71,12 +72,19 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     let bad = bad.to_str().unwrap();
     for (arguments, code, said) in [
         (&["profile", "new", "work"][..], 1, "A profile named 'work' already exists."),
+        (
+            &["profile", "import", "work"],
+            1,
+            "A profile named 'work' already exists. Choose another name, or replace what it holds with --replace.",
+        ),
         (&["profile", "new", ".."], 1, "cannot be the name of a profile"),
         (&["profile", "rm", "../work"], 1, "There is no profile '../work'. Profiles: work."),
         (&["profile", "export", "home", "x.json"], 1, "There is no profile 'home'."),
         (&["profile", "new", "x", "--from", bad], 78, "cookies[0]: missing field `value`"),
         (&["profile", "new", "x", "--from", "nowhere"], 1, "There is no profile 'nowhere'."),
         (&["new", "--from", bad], 78, "cookies[0]: missing field `value`"),
+        (&["new", "--from", "/dev/zero"], 78, "/dev/zero: it is a file of the system, and only ordinary ones are read."),
+        (&["profile", "new", "x", "--from", "/proc/self/pagemap"], 78, "it is a file of the system"),
         (&["mcp", "--from", "./missing.json"], 78, "missing.json: No such file"),
         (&["new", "--from", "nowhere"], 1, "There is no session and no profile 'nowhere' to copy from. No sessions. Profiles: work."),
         (&["fork", "-t", "nowhere"], 1, "No session: nowhere."),
@@ -92,6 +100,22 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         let refused = lab.run_command(lab.command(arguments).env("TABMUX_TOKEN", &token));
         assert!(refused.code == 1 && refused.stderr.contains("[policy_denied]"), "{refused:?}");
     }
+}
+
+#[test]
+fn a_damaged_profile_is_said_and_can_be_removed() {
+    let lab = Lab::new();
+    for name in ["whole", "work"] {
+        assert_eq!(lab.run(&["profile", "new", name]).code, 0);
+    }
+    std::fs::write(lab.state_dir().join("profiles/work/profile.json"), "no JSON").unwrap();
+    let listed = lab.run(&["profile", "ls"]);
+    let rows: Vec<Vec<&str>> = listed.stdout.lines().map(|row| row.split('\t').collect()).collect();
+    assert_eq!((listed.code, rows[0][0], &rows[1][..]), (0, "whole", &["work", "", "", "", "damaged", ""][..]), "{listed:?}");
+    assert!(listed.stderr.contains("`tabmux profile rm work` removes it."), "{listed:?}");
+    assert_eq!((names(&lab), &lab.json(&["profile", "ls", "--json"])["damaged"][0]["name"]), (vec!["whole".into()], &json!("work")));
+    assert_eq!(lab.run(&["profile", "rm", "work"]).code, 0);
+    assert_eq!(lab.run(&["profile", "ls"]).stderr, "");
 }
 
 /// S3.21: log in once, fan out; when the seats are used up, what was made is printed and the rest is said.
@@ -120,6 +144,29 @@ fn a_session_is_forked_with_its_pages_until_the_seats_are_used_up() {
     assert_eq!(lab.run(&["kill-session", "-t", "web-2"]).code, 0);
     let json = lab.json(&["fork", "-t", "web", "--json"]);
     assert_eq!((&json["sessions"][0]["sessionId"], &json["sessions"][0]["tabs"]), (&json!("web-2"), &json!(2)), "{json}");
+}
+
+/// What is exported can be read again, however much it is: more than a frame takes, the daemon reads itself.
+#[test]
+fn a_state_that_is_larger_than_a_frame_is_a_source_too() {
+    let lab = Lab::new();
+    let file = lab.path().join("large.json");
+    let large = json!({
+        "cookies": [{"name": "token", "value": "kept", "domain": "one.test", "path": "/"}],
+        "origins": [{"origin": "https://two.test", "localStorage": [{"name": "much", "value": "x".repeat(5_000_000)}]}],
+    });
+    std::fs::write(&file, large.to_string()).unwrap();
+    assert_eq!(lab.run(&["profile", "new", "large", "--from", file.to_str().unwrap()]).code, 0);
+    assert_eq!(lab.run_command(lab.command(&["profile", "export", "large", "out.json"]).current_dir(lab.path())).code, 0);
+    let made = lab.run_command(lab.command(&["new", "--from", "out.json", "https://one.test/"]).current_dir(lab.path()));
+    assert_eq!(cookie(&lab, made.stdout.trim()), "token=kept", "{made:?}");
+    let out = lab.path().join("out.json");
+    at_once(vec!["--from", "--storage-state"], |flag| {
+        let client = lab.client_with(&["mcp", flag, out.to_str().unwrap()]);
+        client.initialize();
+        client.ok("navigate", &json!({"url": "https://one.test/"}));
+        assert_eq!(client.ok("evaluate", &json!({"script": "document.cookie"})).result()["value"], json!("token=kept"), "{flag}");
+    });
 }
 
 /// `tabmux mcp --from`: every session of that client begins so, whichever tool makes it.

@@ -27,11 +27,14 @@ impl Hub {
         let endpoint = flags.endpoint.clone().or_else(|| self.settings.attach.endpoint.clone());
         let whence = wanted.from.as_deref().map(|from| self.whence(&mut state.registry, caller.as_caller(), from, self.clock.now()));
         let whence = whence.transpose()?;
+        // Logins often hold only where they were made: a copy goes the same way as its source, unless told another.
+        let sources_proxy = || state.sessions.get(&whence.as_ref()?.session()?)?.spec().proxy;
+        let proxy = wanted.proxy.or_else(sources_proxy);
         // What it is to begin with needs a world of its own.
-        let apart = flags.source.is_some() || wanted.proxy.is_some() || whence.is_some();
+        let apart = flags.source.is_some() || proxy.is_some() || whence.is_some();
         let usual = || if apart { Isolation::Context } else { default_isolation(endpoint.as_deref()) };
         let isolation = wanted.isolation.unwrap_or_else(usual);
-        let spec = ContextSpec { isolation, headless: wanted.headless, proxy: wanted.proxy, endpoint, ..flags };
+        let spec = ContextSpec { isolation, headless: wanted.headless, proxy, endpoint, ..flags };
         own_world(&spec, whence.as_ref())?;
         within_policy(&spec, &self.settings.chromium.domains)?;
         self.browsers.check(&spec)?;

@@ -5,10 +5,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use tabmux_core::{Code, Fault};
 use tempfile::TempDir;
 
-/// Larger than any state a browser keeps for long.
+/// Larger than any state a browser keeps for long. The same for what is kept, exported and named by others: so what is written
+/// can be read.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What is being made, and what is being removed; a name of a profile begins with no dot.
@@ -83,27 +85,39 @@ pub(crate) fn replace(directory: &Path, name: &str, text: &str) -> Result<(), Fa
     put(directory, name, text).map_err(|error| unusable(&directory.join(name), "be written", &error))
 }
 
-/// `None` where there is none.
+/// A file of ours, links not followed. `None` where there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Fault> {
-    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let read = || {
-        let file = OpenOptions::new().read(true).custom_flags(no_link.bits().cast_signed()).open(path)?;
-        let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::other("it is no file"));
-        }
-        if about.len() > MAX_BYTES {
-            return Err(io::Error::other(format!("it has {} bytes, and at most {MAX_BYTES} are read", about.len())));
-        }
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    match read() {
+    match ordinary(path, OFlags::NOFOLLOW) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(unusable(path, "be read", &error)),
     }
+}
+
+/// A file that somebody names, who may name anything: what has no end, or nobody who writes to it, is not waited for.
+pub(crate) fn read_named(path: &Path) -> io::Result<String> {
+    if tabmux_tools::is_system_file(&path.canonicalize()?) {
+        return Err(io::Error::other("it is a file of the system, and only ordinary ones are read"));
+    }
+    ordinary(path, OFlags::empty())
+}
+
+fn ordinary(path: &Path, how: OFlags) -> io::Result<String> {
+    // Opening a pipe waits for who writes to it, unless told not to.
+    let how = how | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(how.bits().cast_signed()).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let too_large = |bytes: u64| io::Error::other(format!("it has {bytes} bytes, and at most {MAX_BYTES} are read"));
+    if about.len() > MAX_BYTES {
+        return Err(too_large(about.len()));
+    }
+    let mut text = String::new();
+    // It may grow, and not every file says how long it is.
+    let bytes = file.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64;
+    if bytes > MAX_BYTES { Err(too_large(bytes)) } else { Ok(text) }
 }
 
 /// Takes a directory out of sight at once, then apart.

@@ -17,8 +17,8 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::{Browser, ContextSpec, Cookie, Isolation};
 
 use self::cookie_file::Counted;
-use super::person::OwnBrowser;
-use super::{Profiles, Taken, check_name, disk};
+use super::person::{OwnBrowser, unless};
+use super::{Profiles, Taken, check_name, disk, exists};
 use crate::settings::Settings;
 use crate::sources::state_of_origins;
 
@@ -29,6 +29,8 @@ pub struct Import {
     pub browser: Option<String>,
     /// A user data directory, or one profile in it.
     pub dir: Option<PathBuf>,
+    /// Also where there is a profile of that name, which then holds what was read instead.
+    pub replace: bool,
 }
 
 /// A profile in a user data directory.
@@ -48,16 +50,20 @@ const CONTINUES: &str = "{\"session\":{\"restore_on_startup\":1}}";
 /// More origins than anybody keeps things at; each takes a moment to read.
 const MAX_ORIGINS: usize = 1000;
 
-/// Reads a person's profile into one of ours, which it makes or replaces.
-pub async fn import(settings: &Settings, name: &str, import: &Import) -> Result<Value, Fault> {
+/// Reads a person's profile into one of ours, unless it is given up before.
+pub async fn import(settings: &Settings, name: &str, import: &Import, given_up: impl Future<Output = ()>) -> Result<Value, Fault> {
     check_name(name)?;
+    let profiles = Profiles::of_state(&settings.paths.state_dir);
+    let is_there = profiles.find(name)?.is_some();
+    if is_there && !import.replace {
+        return Err(exists(name, "or replace what it holds with --replace"));
+    }
     let found = find(settings, import)?;
     if let Some(holder) = holder(&found.data) {
         let message = format!("{} is in use by {holder}.", found.data.display());
         let hint = "Close that browser and import again, or work in it while it runs: `tabmux up --attach auto`.";
         return Err(Fault::new(Code::Capacity, message, hint));
     }
-    let profiles = Profiles::of_state(&settings.paths.state_dir);
     let place = disk::private(&profiles.dir)?;
     let copy = place.path().join("data");
     copy_needed(&found.profile, &copy.join("Default"))?;
@@ -77,12 +83,13 @@ pub async fn import(settings: &Settings, name: &str, import: &Import) -> Result<
         drop(page);
         Ok::<_, Fault>(state)
     };
-    let read = read.await;
+    let read = unless(given_up, read).await;
     own.end().await;
     let (state, mut losses) = read?;
     losses.extend(missing_cookies(cookie_file::count(&found.profile, crate::clock::unix_ms()), state.cookies.len()));
     let source = format!("import:{}", found.profile.display());
-    let profile = profiles.save(name, &state, Taken::From(&source))?;
+    let taken = Taken::From(&source);
+    let profile = if import.replace { profiles.save(name, &state, taken) } else { profiles.create(name, &state, Some(taken)) }?;
     place.close().map_err(|error| {
         Fault::new(
             Code::Internal,

@@ -9,13 +9,19 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::{Beginning, Browser, Context, ContextSpec, DriverError, Handle, Navigation, Page, PageEvent};
 use tokio::sync::mpsc;
 
-use super::person::OwnBrowser;
+use super::person::{OwnBrowser, unless};
 use super::{Profiles, Taken, check_name, disk};
 use crate::settings::Settings;
 use crate::sources::state_of;
 
-/// Shows a window at `url`, and keeps what is in it when the person has closed it, or when `done` comes.
-pub async fn login(settings: &Settings, name: &str, url: Option<&str>, done: impl Future<Output = ()>) -> Result<Value, Fault> {
+/// Shows a window at `url`, and keeps what is in it when the person has closed it, or when `done` comes; nothing, when it is given up.
+pub async fn login(
+    settings: &Settings,
+    name: &str,
+    url: Option<&str>,
+    done: impl Future<Output = ()>,
+    given_up: impl Future<Output = ()>,
+) -> Result<Value, Fault> {
     check_name(name)?;
     let url = url.map(|url| tabmux_tools::allowed_url(url, &settings.chromium.domains)).transpose()?;
     let profiles = Profiles::of_state(&settings.paths.state_dir);
@@ -41,7 +47,7 @@ pub async fn login(settings: &Settings, name: &str, url: Option<&str>, done: imp
         let unreadable = || Fault::new(Code::Unsupported, "What this browser keeps cannot be read.", "Use another browser.");
         state_of(&*context.source().ok_or_else(unreadable)?).await
     };
-    let read = read.await;
+    let read = unless(given_up, read).await;
     own.end().await;
     drop(place);
     let (state, losses) = read?;

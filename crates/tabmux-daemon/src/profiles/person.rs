@@ -20,6 +20,15 @@ use crate::settings::{BrowserChoice, Settings};
 /// How long it outlives a command that was killed.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// What comes of work in it, unless it is given up before. Either way the browser is still there to be ended, so that nothing is left.
+pub(super) async fn unless<T>(given_up: impl Future<Output = ()>, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = given_up => Err(Fault::new(Code::Cancelled, "It was interrupted, so nothing was kept.", "Start it again.")),
+    }
+}
+
 /// A running browser and its directories.
 #[derive(Debug)]
 pub(super) struct OwnBrowser {

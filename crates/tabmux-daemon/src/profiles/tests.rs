@@ -34,7 +34,7 @@ fn what_is_kept_reads_back_and_is_its_owners_alone() {
     assert_eq!((made.cookies, made.origins, made.from.as_deref()), (1, 1, Some("session:web")));
     assert_eq!(profiles.read("work").unwrap(), state("1"));
     assert_eq!(profiles.read(&made.uuid).unwrap(), state("1"), "by its uuid too");
-    assert_eq!(profiles.list().unwrap(), std::slice::from_ref(&made));
+    assert_eq!(profiles.list().unwrap(), Listed { profiles: vec![made.clone()], damaged: vec![] });
     let home = dir.path().join("profiles/work");
     assert_eq!((mode(&home), mode(home.parent().unwrap())), (0o700, 0o700));
     let mut files: Vec<_> = std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -45,8 +45,8 @@ fn what_is_kept_reads_back_and_is_its_owners_alone() {
     assert_eq!((&later.uuid, &later.created_at), (&made.uuid, &made.created_at), "it is the same profile");
     assert!(later.last_login_at.is_some() && later.last_login_at == later.saved_at);
     assert_eq!(profiles.read("work").unwrap(), state("2"));
-    assert_eq!(profiles.remove("work").unwrap(), later);
-    assert_eq!((profiles.list().unwrap(), std::fs::read_dir(home.parent().unwrap()).unwrap().count()), (vec![], 0));
+    assert_eq!(profiles.remove("work").unwrap(), Removed { name: "work".into(), uuid: Some(later.uuid) });
+    assert_eq!((profiles.list().unwrap(), std::fs::read_dir(home.parent().unwrap()).unwrap().count()), (Listed::default(), 0));
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn a_taken_name_is_refused_and_its_profile_stays() {
     let fault = profiles.create("work", &state("2"), None).unwrap_err();
     assert_eq!((fault.code, fault.message.as_str()), (Code::BadArgument, "A profile named 'work' already exists."));
     assert_eq!(profiles.read("work").unwrap(), state("1"));
-    assert_eq!(profiles.list().unwrap().len(), 1);
+    assert_eq!(profiles.list().unwrap().profiles.len(), 1);
 }
 
 #[test]
 fn names_cannot_lead_elsewhere_or_be_mistaken() {
     let (dir, profiles) = house();
     let uuid = "11111111-1111-4111-8111-111111111111";
-    for name in ["", ".", "..", ".hidden", "a/b", "../x", "a b", "é", "state.json", "sess_00000001", uuid, &"x".repeat(65)] {
+    for name in ["", ".", "..", ".hidden", "-x", "a/b", "../x", "a b", "é", "state.json", "sess_00000001", uuid, &"x".repeat(65)] {
         assert_eq!(profiles.create(name, &state("1"), None).unwrap_err().code, Code::BadArgument, "{name}");
         assert_eq!(profiles.save(name, &state("1"), Taken::AtLogin).unwrap_err().code, Code::BadArgument, "{name}");
         assert_eq!(profiles.remove(name).unwrap_err().code, Code::BadArgument, "{name}");
@@ -95,8 +95,41 @@ fn what_is_wrong_with_a_profile_is_said_exactly() {
     std::fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
     assert!(profiles.read("work").unwrap_err().message.contains("cannot be read: "), "a link is not followed");
+}
+
+/// The others are listed, found and used as if it were not there; it is named, and can be removed.
+#[test]
+fn a_damaged_profile_is_listed_as_that_and_is_in_nobodys_way() {
+    let (dir, profiles) = house();
+    let whole = profiles.create("whole", &state("1"), None).unwrap();
+    profiles.create("work", &state("1"), None).unwrap();
     std::fs::write(dir.path().join("profiles/work/profile.json"), "{}").unwrap();
-    assert!(profiles.list().unwrap_err().message.contains("profile.json cannot be read: missing field"));
+    let listed = profiles.list().unwrap();
+    assert_eq!(listed.profiles, std::slice::from_ref(&whole));
+    assert!(listed.damaged[0].name == "work" && listed.damaged[0].why.contains("profile.json cannot be read: missing field"));
+    assert_eq!(profiles.read(&whole.uuid).unwrap(), state("1"), "by its uuid too");
+    let fault = profiles.read("work").unwrap_err();
+    assert_eq!(fault.hint, "Put it right, or remove the profile with `tabmux profile rm work`.");
+    assert_eq!(profiles.remove("work").unwrap(), Removed { name: "work".into(), uuid: None });
+    assert_eq!(profiles.list().unwrap(), Listed { profiles: vec![whole], damaged: vec![] });
+}
+
+/// Before anything is read of anybody's browser.
+#[tokio::test]
+async fn an_import_replaces_a_profile_only_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = crate::testing::settings(dir.path());
+    let profiles = Profiles::of_state(&settings.paths.state_dir);
+    profiles.create("work", &state("1"), None).unwrap();
+    let refused = async |replace| {
+        let wanted = Import { replace, dir: Some(dir.path().join("nobodys")), ..Import::default() };
+        import(&settings, "work", &wanted, std::future::pending()).await.unwrap_err()
+    };
+    let fault = refused(false).await;
+    assert_eq!(fault.message, "A profile named 'work' already exists.");
+    assert_eq!(fault.hint, "Choose another name, or replace what it holds with --replace.");
+    assert!(refused(true).await.message.contains("nobodys is no profile of Chrome"));
+    assert_eq!(profiles.read("work").unwrap(), state("1"));
 }
 
 #[test]
@@ -110,7 +143,7 @@ fn what_died_in_the_making_or_removing_is_no_profile_and_is_swept() {
     let left = left.abandon();
     std::fs::create_dir(home.join(".gone-x")).unwrap();
     std::fs::create_dir(home.join("empty")).unwrap();
-    let names: Vec<String> = profiles.list().unwrap().into_iter().map(|profile| profile.name).collect();
+    let names: Vec<String> = profiles.list().unwrap().profiles.into_iter().map(|profile| profile.name).collect();
     assert_eq!(names, ["work"]);
     assert!(!home.join(".gone-x").exists());
     assert!(making.path().exists(), "somebody is making it just now");

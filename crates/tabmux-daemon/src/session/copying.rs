@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use tabmux_core::{Code, Fault, Identity, Phase, TabId};
+use tabmux_core::{Code, Fault, Identity, Phase, Session, TabId};
 use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
@@ -58,16 +58,19 @@ impl Whole {
         Self { beginning: state.map(Beginning::with), pages, current }
     }
 
-    /// Comes when nothing of the source is needed any more. What cannot be read is missing in the copies, which say so.
-    pub(super) async fn read_all(&self) {
-        let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return };
+    /// Comes when nothing of the source is needed any more. What cannot be read is missing in the copies, which say so. Gives what was
+    /// read and cannot be written elsewhere, such as keys that their browser gives to nobody.
+    pub(super) async fn read_all(&self) -> Vec<String> {
+        let Some(source) = self.beginning.as_ref().map(Beginning::source) else { return Vec::new() };
         drop(source.cookies().await);
         let origins = source.origins().await.unwrap_or_default();
         let reading = |origin: String| async move {
             let reading = futures::future::join(source.kept(&origin), source.framed(&origin));
-            drop(tokio::time::timeout(HOUSEKEEPING, reading).await);
+            let read = tokio::time::timeout(HOUSEKEEPING, reading).await;
+            let left_out = read.ok().and_then(|(kept, _)| kept.ok()).map(|kept| kept.left_out).unwrap_or_default();
+            left_out.into_iter().map(|what| format!("{origin}: {what}")).collect::<Vec<_>>()
         };
-        futures::stream::iter(origins).for_each_concurrent(READ_AT_ONCE, reading).await;
+        futures::stream::iter(origins).map(reading).buffered(READ_AT_ONCE).concat().await
     }
 
     pub(super) fn beginning(&self) -> Option<&Beginning> {
@@ -226,8 +229,17 @@ impl World {
     /// Boxed, because opening one session may read another, whose opening may read another still.
     pub(super) fn source(self: &Arc<Self>) -> BoxFuture<'_, Result<Arc<dyn Source>, Fault>> {
         let read = async {
-            let named = self.hub.look(|registry| registry.session(self.id).map(|session| (session.handle(), session.phase)));
-            let (name, phase) = named.unwrap_or_else(|| (self.id.to_string(), Phase::Closing));
+            let seen = |session: &Session| (session.handle(), session.phase, session.is_lost());
+            let seen = self.hub.look(|registry| registry.session(self.id).map(seen));
+            let (name, phase, is_lost) = seen.unwrap_or_else(|| (self.id.to_string(), Phase::Closing, false));
+            if is_lost {
+                let hint = if self.can_come_back().await {
+                    "Call restore in it, which brings back its pages and logins as they were saved last, and copy it then."
+                } else {
+                    "Nothing of it was saved. Navigate in it and log in first, or use another source."
+                };
+                return Err(Fault::new(Code::BrowserCrashed, format!("Session '{name}' lost its browser, and its logins with it."), hint));
+            }
             if phase == Phase::Reserved {
                 let message = format!("Session '{name}' has no page yet, so there is nothing to copy.");
                 return Err(Fault::new(Code::BadArgument, message, "Navigate in it first, or start a session without `from`."));

@@ -1,16 +1,17 @@
 //! A session moves: its pages and logins are opened again in another context, and only when they are there does it leave the
 //! one it was in. The same brings back what it lost with its browser.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tabmux_core::{Code, Fault, House};
+use tabmux_core::{Code, Fault, House, TabId};
 use tabmux_driver::{Context, ContextSpec, Footprint, Isolation, Page, failpoint};
 use tabmux_tools::Move;
 
 use super::Lasting;
-use super::copying::Whole;
+use super::copying::{NAMED, Whole};
 use super::world::{World, close_context};
 use crate::hub::isolation_name;
 
@@ -22,18 +23,35 @@ impl World {
         match wanted {
             Move::Back => {
                 let lost = self.lost().await?;
+                let since = self.each_page(|page| page.url());
                 self.move_into(self.spec(), lost).await?;
                 self.found().await;
+                self.say_left_behind(&since);
                 Ok(())
             }
-            Move::To { isolation, headless } => {
+            Move::To { isolation, headless, force } => {
                 let spec = house(self.spec(), isolation, headless)?;
                 self.hub.browsers.check(&spec)?;
                 // All of it, before anything changes.
                 let whole = Whole::of(self).await?;
-                whole.read_all().await;
-                self.move_into(spec, whole).await
+                let fixed = whole.read_all().await;
+                if !force && !fixed.is_empty() {
+                    return Err(stays(&fixed));
+                }
+                self.move_into(spec, whole).await?;
+                self.moved.notify_one();
+                Ok(())
             }
+        }
+    }
+
+    /// Who brings back what was lost wants that, and gives up for it what the session did since: so it is done, and said.
+    fn say_left_behind(&self, since: &BTreeMap<TabId, String>) {
+        let pages = since.iter().filter(|(_, url)| *url != "about:blank");
+        let pages: Vec<String> = pages.map(|(tab, url)| format!("{tab} {url}")).collect();
+        if !pages.is_empty() {
+            let said = named(pages.iter().map(String::as_str));
+            self.add_news(format!("Given up for what was lost, with cookies and storage since the crash: {said}."));
         }
     }
 
@@ -86,7 +104,7 @@ impl World {
         context: &dyn Context,
         pages: &[(usize, Arc<dyn Page>)],
         current: Option<usize>,
-    ) -> Result<Vec<tabmux_core::TabId>, Fault> {
+    ) -> Result<Vec<TabId>, Fault> {
         let settings = Lasting::of(spec, self.whence.as_ref()).written();
         let house = House { context: context.handle().0.as_str().into(), isolation: isolation_name(spec.isolation), settings: &settings };
         let records = pages.iter().map(|(_, page)| (page.handle().0.as_str().into(), page.url())).collect();
@@ -116,6 +134,22 @@ impl World {
         }
         pages
     }
+}
+
+/// Said while the session still has it: what it leaves is gone for good.
+fn stays(fixed: &[String]) -> Fault {
+    let message = format!("This would not come along and would be lost: {}.", named(fixed.iter().map(String::as_str)));
+    Fault::new(Code::Unsupported, message, "Move all the same with force: true, or leave the session where it is.")
+}
+
+/// The first of them by name.
+fn named<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let mut said: Vec<String> = all.take(NAMED).map(tabmux_tools::visible_line).collect();
+    if more > 0 {
+        said.push(format!("{more} more"));
+    }
+    said.join("; ")
 }
 
 /// Comes when nothing is on its way to it any more: what it is brought from ends with the move, or with a daemon that dies. What takes too

@@ -10,9 +10,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tabmux_core::{Code, Fault, SessionId};
-use tabmux_driver::{Context, OriginStorage, PageSeed, StorageState};
+use tabmux_driver::{Context, Copied, OriginStorage, PageSeed, StorageState};
+use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::copying::{NAMED, Seed, Whole};
 use super::downloads;
@@ -132,6 +134,16 @@ fn check_size(bytes: usize) -> Result<(), Fault> {
     Err(Fault::new(Code::NoSpace, format!("{bytes} bytes are too many to save."), "Nothing needs to be done."))
 }
 
+/// Comes when a copy has become whole: then it has more to save.
+async fn is_whole(copied: &mut watch::Receiver<Copied>) {
+    while copied.changed().await.is_ok() {
+        if copied.borrow_and_update().pending == 0 {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
 /// Removes what was saved of sessions that this daemon does not know.
 pub(crate) fn sweep_saved(state_dir: &Path, known: impl Iterator<Item = SessionId>) {
     let known: Vec<String> = known.map(|id| id.to_string()).collect();
@@ -146,26 +158,31 @@ pub(crate) fn sweep_saved(state_dir: &Path, known: impl Iterator<Item = SessionI
 }
 
 impl World {
-    /// Saves the session whenever it has rested for as long as the settings say, and now and then when it never does.
-    pub(super) fn save_at_rest(self: &Arc<Self>, context: &Arc<dyn Context>) {
+    /// Saves the session whenever it has rested for as long as the settings say, and now and then when it never does, until it has left
+    /// this context.
+    pub(super) fn save_at_rest(self: &Arc<Self>, context: &Arc<dyn Context>, left: CancellationToken) {
         let Some(rest) = self.hub.settings.clocks.session_save else { return };
         let mut copied = context.copied();
         let (world, context) = (Arc::clone(self), Arc::downgrade(context));
         tokio::spawn(async move {
             let (mut written, mut at_rest) = (String::new(), Rest::default());
             loop {
-                tokio::select! {
-                    () = world.stirred.notified() => {}
-                    // A copy that is whole has more to save.
-                    Ok(()) = copied.changed() => if copied.borrow_and_update().pending > 0 { continue },
-                    () = world.stop.cancelled() => return,
-                }
-                let latest = Instant::now() + rest * RESTLESS;
-                while Instant::now() < latest && tokio::time::timeout(rest, world.stirred.notified()).await.is_ok() {}
-                let Some(context) = world.if_in(&context).await else {
-                    // What stirred it is for whoever saves it where it lives now.
-                    return world.stirred.notify_one();
+                let stirred = async {
+                    tokio::select! {
+                        () = world.stirred.notified() => {}
+                        () = is_whole(&mut copied) => {}
+                    }
+                    world.rests(rest).await;
                 };
+                // What stirs it from now on is for who saves it where it lives then.
+                tokio::select! {
+                    biased;
+                    () = left.cancelled() => return,
+                    () = world.stop.cancelled() => return,
+                    () = world.moved.notified() => {}
+                    () = stirred => {}
+                }
+                let Some(context) = world.if_in(&context).await else { return };
                 let mut which = Some(Which::Shown);
                 while let Some(some) = which.take() {
                     match tokio::time::timeout(READING, world.save(&context, some, &mut at_rest, &mut written)).await {
@@ -176,6 +193,12 @@ impl World {
                 }
             }
         });
+    }
+
+    /// Comes when nothing has stirred it for so long, or when that takes too long.
+    async fn rests(&self, rest: Duration) {
+        let latest = Instant::now() + rest * RESTLESS;
+        while Instant::now() < latest && tokio::time::timeout(rest, self.stirred.notified()).await.is_ok() {}
     }
 
     async fn if_in(&self, context: &Weak<dyn Context>) -> Option<Arc<dyn Context>> {
@@ -263,8 +286,8 @@ impl World {
     pub(super) async fn found(&self) {
         let _writing = self.saving.lock().await;
         let keeping = self.place.on_disk(|place| {
-            let (lost, saved) = (place.directory.join(&place.lost), place.directory.join(&place.saved));
-            if saved.exists() || std::fs::rename(lost, saved).is_err() {
+            // Also in the place of what was saved of the session that began afresh: that is gone.
+            if std::fs::rename(place.directory.join(&place.lost), place.directory.join(&place.saved)).is_err() {
                 place.remove(&place.lost);
             }
         });

@@ -63,6 +63,10 @@ pub(super) struct World {
     unwritten: AtomicBool,
     /// A call ended: what was saved may be old.
     pub(super) stirred: Notify,
+    /// It moved: what was saved is old, and is not left so for a rest.
+    pub(super) moved: Notify,
+    /// Cancelled when the session leaves the context that it is in; what watches over that ends then.
+    left: Mutex<CancellationToken>,
     /// How many pages that pages opened were taken in, or turned away.
     popups: watch::Sender<u64>,
     /// Held while the session is saved, and while what was saved is removed.
@@ -100,6 +104,8 @@ impl World {
             seen: Mutex::default(),
             unwritten: AtomicBool::new(false),
             stirred: Notify::new(),
+            moved: Notify::new(),
+            left: Mutex::default(),
             popups: watch::Sender::new(0),
             saving: tokio::sync::Mutex::default(),
             taken_up: CancellationToken::new(),
@@ -153,7 +159,9 @@ impl World {
 
     /// Takes in what pages of the context open, and notices when its browser is gone.
     pub(super) fn tend(self: &Arc<Self>, browser: Arc<dyn Browser>, context: &Arc<dyn Context>) {
-        self.save_at_rest(context);
+        let left = CancellationToken::new();
+        std::mem::replace(&mut *locked(&self.left), left.clone()).cancel();
+        self.save_at_rest(context, left.clone());
         let mut popups = context.popups();
         let mut files = context.downloads();
         let mut told = Told::knowing(&files.borrow_and_update());
@@ -169,6 +177,7 @@ impl World {
             loop {
                 tokio::select! {
                     () = world.stop.cancelled() => return,
+                    () = left.cancelled() => return,
                     why = &mut gone => return world.browser_lost(&browser, &why).await,
                     Some(popup) = popups.recv() => world.popup_opened(&*context, &popup).await,
                     Ok(()) = files.changed() => told.news(&files.borrow_and_update()).into_iter().for_each(|news| world.add_news(news)),
@@ -214,7 +223,10 @@ impl World {
     pub(super) fn settle_in(&self, spec: ContextSpec, browser: &Arc<dyn Browser>) {
         *locked(&self.spec) = ContextSpec { source: None, ..spec };
         *locked(&self.browser) = Some(Arc::clone(browser));
-        locked(&self.pages).clear();
+        // Of tabs that are gone for good nobody needs to be told, least of all that they wait for an answer.
+        for tab in std::mem::take(&mut *locked(&self.pages)).into_keys() {
+            locked(&self.news).take_out(&format!("Tab {tab} "));
+        }
     }
 
     /// Called by whoever notices it; the first does it.

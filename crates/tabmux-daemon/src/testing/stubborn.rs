@@ -47,6 +47,8 @@ struct Shared {
     copied: Mutex<Option<watch::Sender<Copied>>>,
     /// The origin that is told to copies only when `Stubborn::let_go` says so.
     withheld: Mutex<Option<String>>,
+    /// What each origin keeps that can be written nowhere else.
+    fixed: Mutex<Option<String>>,
     specs: Mutex<Vec<ContextSpec>>,
     /// Whether who waits for its end hears of it only when `Stubborn::let_go` says so.
     dies_quietly: AtomicBool,
@@ -87,7 +89,9 @@ impl Source for StubbornSource {
         if withheld {
             self.shared.gate.acquire().await.unwrap().forget();
         }
-        self.inner.kept(origin).await
+        let mut kept = self.inner.kept(origin).await?;
+        kept.left_out.extend(self.shared.fixed.lock().unwrap().clone());
+        Ok(kept)
     }
 }
 
@@ -102,6 +106,7 @@ impl Stubborn {
             footprint: Mutex::default(),
             copied: Mutex::default(),
             withheld: Mutex::default(),
+            fixed: Mutex::default(),
             specs: Mutex::default(),
             dies_quietly: AtomicBool::new(false),
             gate: Semaphore::new(0),
@@ -132,6 +137,11 @@ impl Stubborn {
 
     pub(crate) fn withholds(&self, origin: &str) {
         *self.shared.withheld.lock().unwrap() = Some(origin.to_owned());
+    }
+
+    /// From now on every origin keeps this, which cannot be written elsewhere.
+    pub(crate) fn keeps_fixed(&self, what: &str) {
+        *self.shared.fixed.lock().unwrap() = Some(what.to_owned());
     }
 
     /// From now on contexts were where this says.

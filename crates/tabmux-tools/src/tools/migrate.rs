@@ -25,6 +25,8 @@ struct Migrate {
     isolation: Option<Own>,
     /// No window
     headless: Option<bool>,
+    /// Also lose what cannot move
+    force: Option<bool>,
 }
 
 /// The units with logins of their own: what is a session's must not become everybody's.
@@ -49,8 +51,8 @@ struct Moving;
 #[async_trait]
 impl PageTool for Moving {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
-        let Migrate { isolation, headless } = of_page(&args)?;
-        cx.move_house(Move::To { isolation: isolation.map(Into::into), headless }).await?;
+        let Migrate { isolation, headless, force } = of_page(&args)?;
+        cx.move_house(Move::To { isolation: isolation.map(Into::into), headless, force: force.unwrap_or_default() }).await?;
         Ok(pages_now("Moved", &cx.list()))
     }
 
@@ -87,7 +89,7 @@ mod tests {
         Moved 1 page.
         t2 http://a.test/ (current)
         ");
-        assert_eq!(pages.houses(), [Move::To { isolation: Some(Isolation::Browser), headless: Some(false) }]);
+        assert_eq!(pages.houses(), [Move::To { isolation: Some(Isolation::Browser), headless: Some(false), force: false }]);
         for nowhere in ["moon", "window", "tab"] {
             assert_eq!(pages.call("migrate", json!({ "isolation": nowhere })).await.unwrap_err().code, Code::BadArgument);
         }

@@ -102,7 +102,12 @@ fn is_secret(file: &Path) -> bool {
         let name = part.as_os_str().to_string_lossy();
         SECRET.iter().any(|secret| *secret == name) || name.starts_with(".env.")
     };
-    file.components().any(kept) || SYSTEM.iter().any(|place| file.starts_with(place))
+    file.components().any(kept) || is_system_file(file)
+}
+
+/// Whether a file, links resolved, is the kernel's: one without an end, without a length, or with what others hold in memory.
+pub fn is_system_file(file: &Path) -> bool {
+    SYSTEM.iter().any(|place| file.starts_with(place))
 }
 
 #[cfg(test)]

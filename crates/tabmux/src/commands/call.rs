@@ -45,9 +45,10 @@ pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
             ("screenshot", vec![("file", text(file)), ("fullPage", full_page), ("selector", selector.map(Value::String))], at)
         }
         Short::Restore { at } => ("restore", vec![], at),
-        Short::Migrate { isolation, headed, headless, at } => {
+        Short::Migrate { isolation, headed, headless, force, at } => {
             let headless = (headed || headless).then_some(Value::Bool(headless));
-            ("migrate", vec![("isolation", isolation.map(Value::String)), ("headless", headless)], at)
+            let force = force.then_some(Value::Bool(true));
+            ("migrate", vec![("isolation", isolation.map(Value::String)), ("headless", headless), ("force", force)], at)
         }
         Short::Wait { text: awaited, selector, url, gone, at } => {
             let wanted = [("text", awaited), ("selector", selector), ("url", url), ("gone", gone)];

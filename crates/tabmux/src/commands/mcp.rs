@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::source;
+use super::source::{self, Given};
 use crate::cli::Mcp;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Config;
@@ -26,11 +26,16 @@ fn defaults(config: &Config, args: &Mcp) -> Outcome<Map<String, Value>> {
             "Write for example --viewport-size 1280x720.",
         ));
     }
-    let storage_state = args.storage_state.as_ref().map(|path| source::state("--storage-state", &config.env.cwd.join(path))).transpose()?;
-    let from = source::given(config, args.make.from.clone())?;
+    let from = source::given(config, args.make.from.clone())?.map(Value::from);
+    let state = args.storage_state.as_ref().map(|path| source::storage_state("--storage-state", &config.env.cwd.join(path))).transpose()?;
+    let (storage_state, from) = match state {
+        Some(Given::Whole(state)) => (Some(state), from),
+        Some(Given::Path(path)) => (None, Some(path.into())),
+        None => (None, from),
+    };
     put("headless", args.headed.then_some(Value::Bool(false)));
     put("isolation", args.make.isolation.clone().map(Into::into));
-    put("from", from.map(Into::into));
+    put("from", from);
     put("viewportSize", args.viewport_size.clone().map(Into::into));
     put("storageState", storage_state);
     put("cdpEndpoint", args.cdp_endpoint.clone().map(Into::into));

@@ -2,11 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::pin::Pin;
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
-use tabmux_daemon::profiles::{self, Profiles, Taken};
+use tabmux_daemon::profiles::{self, Damaged, Profiles, Taken};
 use tabmux_wire::control::Ask;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::format::show;
 use super::source;
@@ -22,9 +24,13 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
     match verb {
         Profile::New { name, from } => new(config, form, &kept, &name, from),
         Profile::Ls => {
-            let profiles = kept.list()?;
-            let document = json!({"profiles": profiles});
-            output::report(form, &document, || table(&document))
+            let listed = kept.list()?;
+            if form == Form::Text {
+                let said =
+                    |damaged: &Damaged| format!("'{0}' is damaged: {1} `tabmux profile rm {0}` removes it.", damaged.name, damaged.why);
+                listed.damaged.iter().for_each(|damaged| output::note(&said(damaged)));
+            }
+            output::report(form, &json!(listed), || table(&json!(listed)))
         }
         Profile::Rm { name } => {
             let removed = kept.remove(&name)?;
@@ -35,9 +41,14 @@ pub(super) fn run(config: &Config, form: Form, verb: Profile) -> Outcome {
             saved(form, &Control::open(config)?.ask(&Ask::ProfileSave { name, session, new: false })?)
         }
         Profile::Login { name, url } => login(config, form, &name, url.as_deref()),
-        Profile::Import { name, browser, profile_dir } => {
-            let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)) };
-            saved(form, &alone(profiles::import(&config.settings, &name, &import))?)
+        Profile::Import { name, browser, profile_dir, replace } => {
+            let import = profiles::Import { browser, dir: profile_dir.map(|dir| config.env.cwd.join(dir)), replace };
+            saved(form, &alone(|interrupted| profiles::import(&config.settings, &name, &import, interrupted))?)
+        }
+        // The state is the result then, and is JSON whatever form is asked for.
+        Profile::Export { name, file } if file == Path::new("-") => {
+            let text = kept.text(&name)?;
+            output::report(Form::Text, &Value::Null, || text + "\n")
         }
         Profile::Export { name, file } => {
             let profile = kept.export(&name, &config.env.cwd.join(&file))?;
@@ -92,14 +103,24 @@ fn login(config: &Config, form: Form, name: &str, url: Option<&str>) -> Outcome 
             std::future::pending::<()>().await;
         }
     };
-    saved(form, &alone(profiles::login(&config.settings, name, url, done))?)
+    saved(form, &alone(|interrupted| profiles::login(&config.settings, name, url, done, interrupted))?)
 }
 
-/// Without a daemon.
-fn alone<T>(work: impl Future<Output = Result<T, Fault>>) -> Outcome<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::io("The command cannot run", &error))?;
-    Ok(runtime.block_on(work)?)
+/// Without a daemon. The work is told when somebody wants it to end, because it has a browser to put away.
+fn alone<T, W>(work: impl FnOnce(Pin<Box<dyn Future<Output = ()>>>) -> W) -> Outcome<T>
+where
+    W: Future<Output = Result<T, Fault>>,
+{
+    let io = |error| Failure::io("The command cannot run", &error);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(io)?;
+    runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
+        let mut hangup = signal(SignalKind::hangup()).map_err(io)?;
+        let interrupted = async move {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hangup.recv() => {} }
+        };
+        Ok(work(Box::pin(interrupted)).await?)
+    })
 }
 
 fn saved(form: Form, answer: &Value) -> Outcome {
@@ -114,7 +135,10 @@ fn saved(form: Form, answer: &Value) -> Outcome {
 fn table(document: &Value) -> String {
     let rows = document["profiles"].as_array().map_or(&[][..], Vec::as_slice);
     let row = |profile: &Value| ["name", "uuid", "cookies", "origins", "from", "saved_at"].map(|member| show(&profile[member]));
-    let rows: Vec<_> = rows.iter().map(row).collect();
+    let mut rows: Vec<_> = rows.iter().map(row).collect();
+    let damaged = document["damaged"].as_array().into_iter().flatten();
+    let unknown = String::new;
+    rows.extend(damaged.map(|damaged| [show(&damaged["name"]), unknown(), unknown(), unknown(), "damaged".into(), unknown()]));
     output::table(["NAME", "UUID", "COOKIES", "ORIGINS", "FROM", "SAVED"], &rows)
 }
 

@@ -155,7 +155,7 @@ async fn a_browser_that_is_not_there_takes_no_seat_and_says_what_to_do() {
 #[tokio::test]
 async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
     let (house, browser) = House::stubborn();
-    let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true, "storageState": {}});
+    let flags = json!({"viewportSize": "640x400", "ignoreHttpsErrors": true, "storageState": {"cookies": []}});
     let profile = Profile { defaults: flags.as_object().cloned().unwrap(), ..Profile::default() };
     let flagged = house.agent_with(Identity::Secret("a".into()), Link::Connection, profile);
     flagged.ok("start_browser", json!({"sessionId": "x", "headless": false, "isolation": "browser"})).await;
@@ -184,14 +184,14 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
 async fn a_session_in_an_attached_browser_has_a_window_of_it_or_a_world_of_its_own() {
     let (ours, theirs) = ("http://127.0.0.1:9222", "http://127.0.0.1:9333");
     let house = House::with(|settings| settings.attach.endpoint = Some(ours.to_owned()));
-    let state = crate::storage_state::parse(&json!({})).unwrap();
+    let state = crate::storage_state::parse(&json!({"cookies": []})).unwrap();
     house.hub.profiles().create("work", &state, None).unwrap();
     let proxy = Proxy { server: "http://proxy.test:3128".into(), bypass: None, credentials: None };
     let plain = OpenSession::default();
     for (flags, open, isolation, endpoint) in [
         (json!({}), plain.clone(), Isolation::Window, ours),
         (json!({"cdpEndpoint": theirs}), plain.clone(), Isolation::Window, theirs),
-        (json!({"storageState": {}}), plain.clone(), Isolation::Context, ours),
+        (json!({"storageState": {"cookies": []}}), plain.clone(), Isolation::Context, ours),
         (json!({}), OpenSession { proxy: Some(proxy), ..plain.clone() }, Isolation::Context, ours),
         (json!({}), OpenSession { from: Some("profile:work".into()), ..plain.clone() }, Isolation::Context, ours),
         (json!({}), OpenSession { isolation: Some(Isolation::Tab), ..plain }, Isolation::Tab, ours),
@@ -230,7 +230,7 @@ async fn a_session_is_kept_to_the_allowed_sites_from_the_start() {
 #[tokio::test]
 async fn a_storage_state_goes_into_no_shared_profile() {
     let house = House::new();
-    let profile = Profile { defaults: json!({"storageState": {}}).as_object().cloned().unwrap(), ..Profile::default() };
+    let profile = Profile { defaults: json!({"storageState": {"cookies": []}}).as_object().cloned().unwrap(), ..Profile::default() };
     let agent = house.agent_with(Identity::Operator, Link::None, profile);
     for isolation in ["tab", "window"] {
         let fault = agent.fault("start_browser", json!({"isolation": isolation})).await;

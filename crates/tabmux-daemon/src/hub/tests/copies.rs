@@ -1,6 +1,8 @@
 //! Sessions that begin with somebody's logins: which source is meant, one reading for all who come at once, seats, and what is
 //! left when it goes wrong.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tabmux_core::{Code, Identity, Link};
 use tabmux_driver::Footprint;
@@ -56,6 +58,20 @@ async fn a_copy_begins_with_its_sources_logins_and_the_source_stays_as_it_is() {
     let from: Vec<Value> = listed.structured.unwrap()["sessions"].as_array().unwrap().iter().map(|row| row["from"].clone()).collect();
     assert_eq!(from, [Value::Null, json!("session:main")]);
     assert!(listed.text.contains("copy of session:main"), "{}", listed.text);
+}
+
+/// As a fork does: what it is logged in at may know it by its address.
+#[tokio::test]
+async fn a_copy_goes_through_its_sources_proxy_unless_told_another() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    let proxied = json!({"sessionId": "main", "proxy": "http://ann:hunter2@proxy.test:3128", "navigationUrl": "http://a.test/"});
+    agent.ok("start_browser", proxied).await;
+    agent.ok("start_browser", json!({"from": "main"})).await;
+    agent.ok("start_browser", json!({"from": "main", "proxy": "http://other.test:1"})).await;
+    let used: Vec<_> = browser.specs().into_iter().filter_map(|spec| spec.proxy).collect();
+    let used: Vec<_> = used.iter().map(|proxy| (proxy.server.as_str(), proxy.credentials.is_some())).collect();
+    assert_eq!(used, [("http://proxy.test:3128", true), ("http://proxy.test:3128", true), ("http://other.test:1", false)]);
 }
 
 /// S3.3, S3.20: everybody who comes before the cookies are read shares that reading.
@@ -240,6 +256,8 @@ async fn a_storage_state_is_a_source_as_a_file_or_as_it_is() {
         (dir.path().display().to_string(), Code::BadArgument),
         (private.display().to_string(), Code::PolicyDenied),
         ("{\"cookies\": 1}".to_owned(), Code::BadArgument),
+        ("{}".to_owned(), Code::BadArgument),
+        ("/proc/self/pagemap".to_owned(), Code::BadArgument),
     ] {
         assert_eq!(agent.code("start_browser", json!({"from": from})).await, code, "{from}");
     }
@@ -247,6 +265,30 @@ async fn a_storage_state_is_a_source_as_a_file_or_as_it_is() {
     let fault = agent.fault("start_browser", json!({"from": file})).await;
     assert!(fault.message.ends_with("cannot be used: cookies[0].name: invalid type: integer `5`, expected a string."), "{fault}");
     assert_eq!(clones(&house), 2);
+}
+
+/// It had pages: what helps is bringing them back. That it is lost is still said to whoever calls it.
+#[tokio::test]
+async fn of_a_lost_session_it_is_said_that_it_is_lost_and_how_it_comes_back() {
+    for (save, way_out) in [(Some(Duration::from_millis(1)), "Call restore in it"), (None, "Nothing of it was saved.")] {
+        let house = House::with(|settings| settings.clocks.session_save = save);
+        let agent = house.agent("a");
+        logged_in(&agent, "main").await;
+        let saved = house.dir.path().join("state/saved");
+        let is_saved =
+            || std::fs::read_dir(&saved).into_iter().flatten().flatten().any(|entry| entry.path().extension() == Some("json".as_ref()));
+        eventually("it is saved", || save.is_none() || is_saved()).await;
+        agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
+        agent.eval("other", "endBrowser()").await.unwrap_err();
+        for (tool, args) in [("start_browser", json!({"from": "main"})), ("fork", json!({"sessionId": "main"}))] {
+            let fault = agent.fault(tool, args).await;
+            assert_eq!(fault.message, "Session 'main' lost its browser, and its logins with it.", "{tool}");
+            assert!(fault.code == Code::BrowserCrashed && fault.hint.starts_with(way_out), "{tool}: {fault}");
+        }
+        assert_eq!(clones(&house), 0);
+        assert_eq!(agent.eval("main", "1").await.unwrap_err().code, Code::BrowserCrashed);
+        agent.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
+    }
 }
 
 /// `tabmux mcp --from work`: also for the session that the first navigation makes.
@@ -280,7 +322,7 @@ async fn a_copy_that_lost_its_browser_begins_with_its_source_again() {
     agent.ok("navigate", json!({"sessionId": "of-profile", "url": "http://a.test/"})).await;
     assert_eq!(has(&agent, "of-profile").await, ("token=kept".into(), json!("kept")));
     let said = agent.ok("navigate", json!({"sessionId": "of-session", "url": "http://a.test/"})).await.text;
-    assert!(said.starts_with("It starts without the logins of session:main: Session 'main' has no page yet"), "{said}");
+    assert!(said.starts_with("It starts without the logins of session:main: Session 'main' lost its browser"), "{said}");
     assert_eq!(has(&agent, "of-session").await.0, "");
 }
 

@@ -63,7 +63,7 @@ async fn a_dialog_of_another_tab_is_news_in_the_next_reply() {
     while !said.contains("late") {
         said = agent.ok("evaluate", json!({"script": "1"})).await.text;
     }
-    assert!(said.starts_with("Tab t1 opened a alert dialog: \"late\"."), "{said}");
+    assert!(said.starts_with("Tab t1 opened a dialog (alert): \"late\"."), "{said}");
     assert!(!agent.ok("evaluate", json!({"script": "1"})).await.text.contains("late"));
     agent.ok("handle_dialog", json!({"tabId": "t1"})).await;
     asking.await.unwrap().unwrap();
@@ -79,6 +79,6 @@ async fn a_dialog_that_opens_after_the_call_is_news_too() {
     let page = house.session().page(tabmux_core::TabId(1)).unwrap();
     let asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
     eventually("the news is in", || house.session().waiting().1 == 1).await;
-    assert!(agent.ok("handle_dialog", json!({})).await.text.starts_with("Tab t1 opened a alert dialog"));
+    assert!(agent.ok("handle_dialog", json!({})).await.text.starts_with("Tab t1 opened a dialog (alert)"));
     asking.await.unwrap().unwrap();
 }

@@ -74,6 +74,20 @@ async fn a_session_moves_with_its_pages_and_logins() {
     eventually("nothing is left", || browser.open() == 0 && next.sessions() == 0).await;
 }
 
+/// Its tabs have other ids then, and nobody can answer what the old ones asked.
+#[tokio::test]
+async fn a_session_that_moved_says_nothing_of_tabs_that_are_gone() {
+    let house = House::new();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    let page = house.session().page(tabmux_core::TabId(2)).unwrap();
+    let _asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
+    let session = house.session();
+    eventually("its next reply would say so", || session.waiting().1 == 1).await;
+    let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await.text;
+    assert!(said.contains("Moved 2 pages.") && !said.contains("dialog"), "{said}");
+}
+
 /// What it is brought from ends with the move.
 #[tokio::test]
 async fn a_session_leaves_when_all_of_it_has_arrived() {
@@ -124,6 +138,25 @@ async fn a_session_that_cannot_move_stays_where_it_is() {
     assert_eq!(agent.code("migrate", json!({"sessionId": "shared", "headless": true})).await, Code::Unsupported);
 }
 
+/// A key that its browser gives to nobody is gone with the context: that is said while the session still has it.
+#[tokio::test]
+async fn what_cannot_move_is_said_before_it_is_lost() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    browser.keeps_fixed("kept/loose: CryptoKey");
+    let fault = agent.fault("migrate", json!({"isolation": "browser"})).await;
+    assert_eq!(fault.code, Code::Unsupported);
+    let (said, all) = ("This would not come along and would be lost: ", ["http://a.test", "http://b.test"]);
+    assert!(
+        fault.message.starts_with(said) && all.iter().all(|origin| fault.message.contains(&format!("{origin}: kept/loose: CryptoKey")))
+    );
+    assert_eq!((browser.asked(), browser.open()), (1, 1), "it did not begin to move");
+    assert_whole(&agent).await;
+    agent.ok("migrate", json!({"isolation": "browser", "force": true})).await;
+    assert_whole(&agent).await;
+}
+
 /// What it shared with a profile it has a copy of from then on, and the others there have what they had.
 #[tokio::test]
 async fn a_session_moves_out_of_a_shared_profile_with_a_copy_of_its_logins() {
@@ -164,6 +197,37 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     assert_eq!(agent.code("restore", json!({})).await, Code::BadArgument, "once");
     agent.ok("close_session", json!({})).await;
     eventually("nothing of it is left", || saved(&house, "") == 0).await;
+}
+
+/// What the session did since it began afresh is given up for it, and said; so is what was saved of that.
+#[tokio::test]
+async fn what_a_restore_gives_up_is_named() {
+    let house = saving();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    eventually("it is saved", || ["token", "ann", "two", "\"current\":0"].iter().all(|word| texts(&house).contains(word))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    agent.fault("navigate", json!({"sessionId": "web", "url": "http://c.test/"})).await;
+    agent.ok("navigate", json!({"sessionId": "web", "url": "http://c.test/since"})).await;
+    agent.ok("new_page", json!({"sessionId": "web"})).await;
+    eventually("the fresh one is saved", || texts(&house).contains("since")).await;
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    let named = "Given up for what was lost, with cookies and storage since the crash: t3 http://c.test/since.";
+    assert!(said.contains(named) && said.contains("Brought back 2 pages.\nt5 http://a.test/one"), "{said}");
+    assert_whole(&agent).await;
+    assert!(!texts(&house).contains("since"), "what is saved now is what came back");
+}
+
+/// That the browser is gone is said, also where the first call is one that could have brought everything back.
+#[tokio::test]
+async fn a_restore_that_has_nothing_to_bring_back_says_that_the_browser_crashed() {
+    let house = House::with(|settings| settings.clocks.session_save = None);
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
+    agent.eval("other", "endBrowser()").await.unwrap_err();
+    assert_eq!(agent.code("restore", json!({"sessionId": "web"})).await, Code::BrowserCrashed);
+    assert_eq!(agent.code("restore", json!({"sessionId": "web"})).await, Code::BadArgument, "once");
 }
 
 /// Where no page is any more: what it left, what it changed before it left, and what it began with and never went to.
@@ -208,6 +272,36 @@ async fn a_session_that_never_rests_is_saved_all_the_same() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), restless).await.expect("it is saved while calls go on");
+}
+
+/// However long it should rest, it is saved where it lives now: a crash right after a move loses no login.
+#[tokio::test]
+async fn a_session_that_moved_is_saved_at_once() {
+    let house = House::with(|settings| settings.clocks.session_save = Some(Duration::from_secs(3600)));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await;
+    eventually("it is saved", || ["token", "ann", "one", "two"].iter().all(|word| texts(&house).contains(word))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.starts_with("Brought back 2 pages."), "{said}");
+    assert_whole(&agent).await;
+}
+
+/// Who saved it where it was must not take what stirs it where it is now.
+#[tokio::test]
+async fn a_session_that_moved_is_saved_after_one_rest_as_any_other() {
+    let rest = Duration::from_secs(10);
+    let house = House::with(|settings| settings.clocks.session_save = Some(rest));
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("migrate", json!({"sessionId": "web", "isolation": "browser"})).await;
+    eventually("the move is saved", || texts(&house).contains("two")).await;
+    agent.ok("storage", json!({"sessionId": "web", "set": {"user": "later"}})).await;
+    house.on_disk().await;
+    tokio::time::pause();
+    tokio::time::sleep(rest + Duration::from_secs(1)).await;
+    eventually("what was done since is saved", || texts(&house).contains("later")).await;
 }
 
 /// Only that: one that rests soon is not read again and again while it is busy.
