@@ -264,6 +264,7 @@ impl Registry {
             counts.sessions += 1;
             counts.orphaned += usize::from(live.orphan.is_some());
             counts.lost += usize::from(live.orphan.is_none() && session.is_lost());
+            counts.reserved += usize::from(live.orphan.is_none() && session.is_reservation());
             counts.clones += usize::from(session.seat == Seat::Clone);
             counts.running += usize::from(live.running.is_some()) + live.beside as usize;
             counts.waiting += live.waiting.len();
@@ -323,8 +324,17 @@ pub struct Counts {
     pub orphaned: usize,
     /// Their browser is gone, and nobody called them since; orphaned ones are not counted here.
     pub lost: usize,
+    /// An id is reserved and nothing made; orphaned ones are not counted here.
+    pub reserved: usize,
     pub clones: usize,
     pub clients: usize,
     pub running: usize,
     pub waiting: usize,
+}
+
+impl Counts {
+    /// Those that are there and somebody's.
+    pub fn active(&self) -> usize {
+        self.sessions - self.orphaned - self.lost - self.reserved
+    }
 }

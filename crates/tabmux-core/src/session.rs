@@ -170,6 +170,8 @@ pub(crate) struct Live {
     /// Calls beside the queue (answering a dialog); they keep a session from being idle.
     pub(crate) beside: u32,
     pub(crate) viewers: u32,
+    /// Numbers of its tabs that were closed, the last ones; so that they are not taken for another's.
+    pub(crate) closed_tabs: VecDeque<TabNumber>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +191,11 @@ impl Session {
         self.phase == Phase::Reserved && self.next_tab > 1
     }
 
+    /// Whether its id was given away and nothing was made for it yet (S1.14).
+    pub fn is_reservation(&self) -> bool {
+        self.phase == Phase::Reserved && self.next_tab == 1 && self.loss == Loss::None
+    }
+
     /// The first of its tabs, which becomes current when the selected one vanished (S4.14).
     pub(crate) fn first_tab(&self) -> Option<TabId> {
         self.tabs.keys().next().copied()
@@ -200,7 +207,17 @@ impl Session {
     }
 }
 
+/// How many closed tabs a session remembers by their number.
+const CLOSED_TABS: usize = 1000;
+
 impl Live {
+    pub(crate) fn note_closed(&mut self, tab: TabNumber) {
+        if self.closed_tabs.len() >= CLOSED_TABS {
+            self.closed_tabs.pop_front();
+        }
+        self.closed_tabs.push_back(tab);
+    }
+
     /// The call is no more, wherever it was.
     pub(crate) fn let_go(&mut self, call: CallId) {
         if self.running.is_some_and(|running| running.call == call) {

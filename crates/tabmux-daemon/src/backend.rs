@@ -43,11 +43,16 @@ impl HubBackend {
             let (session, tab) = (text("id")?.parse().ok()?, tab.parse().ok()?);
             self.hub.look(|registry| registry.session(session)?.tabs.get(&tab).map(|tab| tab.number))
         };
-        let tab = text("tabId").and_then(number_of);
+        let mut tab = text("tabId").and_then(number_of);
+        let mut url = text("url").map(str::to_owned);
         for page in reply.structured.iter_mut().filter_map(|list| list.get_mut("pages")?.as_array_mut()).flatten() {
             page["tabNumber"] = page["tabId"].as_str().and_then(number_of).map(|tab| tab.0).into();
+            // A list of tabs ran in none of them; the current one stands for where the session is (S2.26).
+            if tab.is_none() && page["current"] == true {
+                tab = page["tabId"].as_str().and_then(number_of);
+                url = page["url"].as_str().map(str::to_owned);
+            }
         }
-        let url = text("url").map(str::to_owned);
         reply.result = answer.result;
         Ok(CommandAnswer { tab, url, reply })
     }

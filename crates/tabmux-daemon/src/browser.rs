@@ -303,6 +303,19 @@ pub fn find_browser(settings: &Settings) -> Result<Option<Found>, Fault> {
     }
 }
 
+/// Whether another browser than these processes holds the profile that is configured: two cannot use it.
+pub fn check_profile(settings: &Settings, own: &[u32]) -> Result<(), Fault> {
+    let Some(profile) = &settings.chromium.profile else { return Ok(()) };
+    match tabmux_cdp::launch::holder(profile) {
+        None => Ok(()),
+        Some(tabmux_cdp::launch::Holder::Process { pid, .. }) if own.contains(&pid) => Ok(()),
+        Some(holder) => {
+            let message = format!("The profile {} is in use by {holder}.", profile.display());
+            Err(Fault::new(Code::Capacity, message, "Close that browser, or set TABMUX_BROWSER_PROFILE to another directory."))
+        }
+    }
+}
+
 /// Whether a daemon that is gone left browsers behind, or what was theirs on disk.
 pub fn browsers_are_left(settings: &Settings) -> bool {
     match &settings.browser {
@@ -361,6 +374,25 @@ pub(crate) fn crashed(why: &str) -> Fault {
 mod tests {
     use super::*;
     use crate::testing::{Mood, Stubborn};
+
+    #[test]
+    fn a_profile_that_another_browser_uses_is_said_and_our_own_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = crate::testing::settings(dir.path());
+        let profile = dir.path().join("work");
+        std::fs::create_dir(&profile).unwrap();
+        settings.chromium.profile = Some(profile.clone());
+        assert_eq!(check_profile(&settings, &[]), Ok(()));
+        let here = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+        let pid = std::process::id();
+        std::os::unix::fs::symlink(format!("{here}-{pid}"), profile.join("SingletonLock")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(profile.join("SingletonSocket")).unwrap();
+        let fault = check_profile(&settings, &[]).unwrap_err();
+        assert!(fault.message.contains("work is in use by") && fault.message.contains(&pid.to_string()), "{fault}");
+        assert_eq!(check_profile(&settings, &[pid]), Ok(()));
+        settings.chromium.profile = None;
+        assert_eq!(check_profile(&settings, &[]), Ok(()));
+    }
 
     /// One that is slow may have what the other has not.
     #[tokio::test]

@@ -23,6 +23,6 @@ mod store;
 mod testing;
 pub mod tokens;
 
-pub use browser::{Found, browsers_are_left, check_endpoint, find_browser, keep_browser};
+pub use browser::{Found, browsers_are_left, check_endpoint, check_profile, find_browser, keep_browser};
 pub use lifecycle::{Exit, Ready, run};
 pub use settings::Settings;

@@ -3,6 +3,7 @@
 //! bounded, and a peer that says nothing is let go.
 
 mod control;
+mod frame;
 mod hello;
 mod replies;
 mod seed1;
@@ -25,6 +26,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::frame::Frame;
 use crate::hub::Hub;
 use crate::tokens::Tokens;
 
@@ -87,15 +89,15 @@ impl Door {
     }
 
     async fn welcome(self: &Arc<Self>, line: &[u8], reader: Reader, mut write: OwnedWriteHalf) {
-        let first = match tabmux_wire::strict::parse(line) {
+        let first = match Frame::parse(line) {
             Ok(first) => first,
             Err(fault) => return refuse(&mut write, &fault).await,
         };
-        if first.get("tabmux").is_some() {
-            self.hello(first, reader, write).await;
-        } else if first.get("type").is_some() {
+        if first.body.get("tabmux").is_some() {
+            self.hello(first.body, reader, write).await;
+        } else if first.body.get("type").is_some() {
             self.seed1(first, reader, write).await;
-        } else if first.get("method").is_some() {
+        } else if first.body.get("method").is_some() {
             self.seed3(first, reader, write).await;
         } else {
             let hint = r#"Begin with {"tabmux":1,"hello":{…}}, {"type":"REGISTER","id":…} or {"id":…,"method":…}."#;

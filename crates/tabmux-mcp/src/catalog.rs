@@ -51,7 +51,7 @@ impl Catalog {
 }
 
 /// How much of a stranger's text an error repeats.
-const LONGEST_ECHO: usize = 64;
+pub(crate) const LONGEST_ECHO: usize = 64;
 
 fn tool(listing: ToolListing) -> Tool {
     let schema = match listing.schema {

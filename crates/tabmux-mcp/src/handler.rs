@@ -12,23 +12,23 @@ use futures::FutureExt;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ErrorData,
-    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
-    SubscribeRequestMethod, SubscribeRequestParams, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
-use serde_json::Map;
+use serde_json::{Map, json};
 use tabmux_core::{ClientId, Code, Fault};
 use tabmux_tools::Level;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, LONGEST_ECHO};
 use crate::turn::Ticket;
-use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance};
+use crate::{Dispatch, HttpCaller, ToolAnswer, ToolCall, answer, caller, conformance, message};
 
 /// How many calls of one connection may be open at once. Each session's own queue is shorter.
 const MOST_OPEN_CALLS: usize = 1024;
@@ -224,11 +224,11 @@ impl ServerHandler for Handler {
     }
 
     async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
-        if self.serves_fixtures() { Ok(conformance::prompts()) } else { Err(ErrorData::method_not_found::<ListPromptsRequestMethod>()) }
+        if self.serves_fixtures() { Ok(conformance::prompts()) } else { Err(no_method(ListPromptsRequestMethod::VALUE)) }
     }
 
     async fn get_prompt(&self, request: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
-        if self.serves_fixtures() { conformance::get_prompt(request) } else { Err(ErrorData::method_not_found::<GetPromptRequestMethod>()) }
+        if self.serves_fixtures() { conformance::get_prompt(request) } else { Err(no_method(GetPromptRequestMethod::VALUE)) }
     }
 
     async fn list_resources(
@@ -236,7 +236,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        if self.serves_fixtures() { Ok(conformance::resources()) } else { Err(ErrorData::method_not_found::<ListResourcesRequestMethod>()) }
+        if self.serves_fixtures() { Ok(conformance::resources()) } else { Err(no_method(ListResourcesRequestMethod::VALUE)) }
     }
 
     async fn list_resource_templates(
@@ -247,7 +247,7 @@ impl ServerHandler for Handler {
         if self.serves_fixtures() {
             Ok(conformance::resource_templates())
         } else {
-            Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+            Err(no_method(ListResourceTemplatesRequestMethod::VALUE))
         }
     }
 
@@ -259,23 +259,33 @@ impl ServerHandler for Handler {
         if self.serves_fixtures() {
             conformance::read_resource(&request.uri).map(Into::into)
         } else {
-            Err(ErrorData::method_not_found::<ReadResourceRequestMethod>())
+            Err(no_method(ReadResourceRequestMethod::VALUE))
         }
     }
 
     async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
-        if self.serves_fixtures() { Ok(CompleteResult::default()) } else { Err(ErrorData::method_not_found::<CompleteRequestMethod>()) }
+        if self.serves_fixtures() { Ok(CompleteResult::default()) } else { Err(no_method(CompleteRequestMethod::VALUE)) }
     }
 
     async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<SetLevelRequestMethod>()) }
+        if self.serves_fixtures() { Ok(()) } else { Err(no_method(SetLevelRequestMethod::VALUE)) }
     }
 
     async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<SubscribeRequestMethod>()) }
+        if self.serves_fixtures() { Ok(()) } else { Err(no_method(SubscribeRequestMethod::VALUE)) }
     }
 
     async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        if self.serves_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<UnsubscribeRequestMethod>()) }
+        if self.serves_fixtures() { Ok(()) } else { Err(no_method(UnsubscribeRequestMethod::VALUE)) }
     }
+
+    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        Err(no_method(&request.method))
+    }
+}
+
+fn no_method(method: &str) -> ErrorData {
+    let asked: String = method.chars().take(LONGEST_ECHO).collect();
+    let data = json!({ "code": Code::Unsupported.name(), "hint": message::NO_METHOD_HINT });
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Unknown method {asked}."), Some(data))
 }

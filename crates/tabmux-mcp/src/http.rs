@@ -2,6 +2,7 @@
 //! Host, Origin, tokens and who the caller is are deliberately absent: the daemon's door checks them first and
 //! leaves an `HttpCaller` in the request's extensions.
 
+mod answering;
 mod body;
 mod comeback;
 mod sessions;
@@ -23,6 +24,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use answering::Answering;
 pub use body::check_body;
 use comeback::{Comeback, Comebacks};
 pub use sessions::{HttpSessions, SessionStoreError};
@@ -57,6 +59,7 @@ pub struct HttpDoor {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     comebacks: Comebacks,
+    answering: Answering,
 }
 
 impl fmt::Debug for HttpDoor {
@@ -85,7 +88,7 @@ impl HttpDoor {
         config.session_store = Some(Arc::new(sessions::Stored(store)));
         let handler = move || Ok(Handler::for_http(dispatch.clone(), catalog.clone()).with_fixtures(fixtures));
         let service = StreamableHttpService::new(handler, sessions.clone(), config);
-        Self { service, sessions, comebacks: Comebacks::default() }
+        Self { service, sessions, comebacks: Comebacks::default(), answering: Answering::default() }
     }
 
     /// Answers one request. Dropping the future, or the body of its answer, cancels a call of the new era; in the old
@@ -110,6 +113,7 @@ impl HttpDoor {
         let (mut bytes, mut message) = (Bytes::new(), Value::Null);
         // What is not declared to be JSON is left to rmcp to refuse (406, 415), unread.
         if parts.method == Method::POST && body::is_json(&parts.headers) {
+            body::mark_as_json(&mut parts.headers);
             let checked = body::collect(body).await.and_then(|bytes| check_body(&bytes).map(|message| (bytes, message)));
             match checked {
                 Ok(checked) => (bytes, message) = checked,
@@ -124,9 +128,17 @@ impl HttpDoor {
         }
         take_instance_header(&mut parts, &message);
         let method = parts.method.clone();
-        let request = Request::from_parts(parts, Full::new(bytes));
+        let mut request = Request::from_parts(parts, Full::new(bytes));
         let response = match old_era_session(&request, &message) {
-            Some(id) => self.handle_in_session(&id, request).await,
+            Some(session) => {
+                if is_request(&message) {
+                    let Some(underway) = self.answering.begin(&session, &message["id"]) else {
+                        return *body::still_answered(&message["id"]);
+                    };
+                    request.extensions_mut().insert(Arc::new(underway));
+                }
+                self.handle_in_session(&session, request).await
+            }
             None => goodbye_as_clients_expect(&method, self.service.handle(request).await),
         };
         if response.status().is_client_error() || response.status().is_server_error() {
@@ -196,6 +208,11 @@ fn old_era_session<B>(request: &Request<B>, message: &Value) -> Option<String> {
         return None;
     }
     header(SESSION_HEADER).map(str::to_owned)
+}
+
+/// Something that is answered: no notification, no answer, no GET.
+fn is_request(message: &Value) -> bool {
+    message.get("id").is_some() && message.get("method").is_some()
 }
 
 /// rmcp answers a DELETE with 202, which Python's client reports as a failure; 200 and 204 are what it takes.

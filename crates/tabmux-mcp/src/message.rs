@@ -9,7 +9,11 @@ use tabmux_wire::edges::{LONGEST_ID, find_id, is_id};
 /// JSON-RPC's own error numbers.
 pub(crate) const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i32 = -32602;
+
+/// The way out of a method there is not.
+pub(crate) const NO_METHOD_HINT: &str = "Use a method of MCP: tools/list names the tools, tools/call calls them.";
 
 /// How far from either end an id is looked for in what cannot be parsed. The search is not linear, so it is short.
 const EDGE_BYTES: usize = 512;

@@ -241,6 +241,52 @@ async fn in_the_old_era_only_a_cancel_notification_cancels() {
     }
 }
 
+/// rmcp knows an answer's stream by the request's id: the same one twice would get the other's result.
+#[tokio::test]
+async fn in_the_old_era_an_id_that_is_still_being_answered_is_refused() {
+    let (dispatch, mut seen) = acting();
+    let door = door(dispatch.clone(), &Arc::default());
+    let [one, two] = [open_session(&door).await, open_session(&door).await];
+    let echo = |session: &str, id: Value| post(&[("mcp-session-id", session)], &call(id, "echo", &json!({})));
+    for _ in 0..2 {
+        let first = soon(door.handle(post(&[("mcp-session-id", &one)], &call(99, "wait", &json!({}))))).await;
+        assert_eq!(soon(seen.recv()).await, Some(Seen::Started));
+        let refused = soon(door.handle(echo(&one, json!(99)))).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        let refused = message_of(refused).await;
+        assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(99), &json!("bad_argument")));
+        assert!(refused["error"]["message"].as_str().unwrap().contains("id 99 is still being answered."), "{refused}");
+        for (session, id) in [(&one, json!("99")), (&one, json!(98)), (&two, json!(99))] {
+            assert_eq!(text_of(&message_of(soon(door.handle(echo(session, id))).await).await), "{}", "another request");
+        }
+        dispatch.go.notify_one();
+        assert_eq!(text_of(&message_of(first).await), "waited", "and the first has its own answer");
+        assert_eq!(soon(seen.recv()).await, Some(Seen::Finished));
+    }
+    let lost = soon(door.handle(post(&[("mcp-session-id", &one)], &call(99, "wait", &json!({}))))).await;
+    assert_eq!(soon(seen.recv()).await, Some(Seen::Started));
+    drop(lost);
+    assert_eq!(soon(door.handle(echo(&one, json!(99)))).await.status(), StatusCode::BAD_REQUEST, "a lost connection is no end");
+}
+
+/// Also by a client that is not done with reading the last answer: its id is free as soon as the answer is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_may_be_used_again_as_soon_as_it_is_answered() {
+    let door = door(acting().0, &Arc::default());
+    let id = open_session(&door).await;
+    for _ in 0..500 {
+        let answer = soon(door.handle(post(&[("mcp-session-id", &id)], &call(2, "echo", &json!({}))))).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let mut body = answer.into_body();
+        loop {
+            let frame = soon(body.frame()).await.unwrap().unwrap().into_data().unwrap();
+            if String::from_utf8_lossy(&frame).contains("\"result\"") {
+                break;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_panic_is_answered_over_http_too() {
     let door = door(acting().0, &Arc::default());
@@ -274,6 +320,15 @@ async fn hostile_bodies_get_a_clear_answer() {
     assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
+/// RFC 9110, 8.3.1
+#[tokio::test]
+async fn the_name_of_a_content_type_has_no_case() {
+    let door = door(acting().0, &Arc::default());
+    let mut shouted = post(&[], &initialize(1, "2025-06-18"));
+    shouted.headers_mut().insert("content-type", "Application/JSON; charset=UTF-8".parse().unwrap());
+    assert_eq!(soon(door.handle(shouted)).await.status(), StatusCode::OK);
+}
+
 /// Whatever rmcp itself refuses is refused with a stable code and a way out, under the status it chose.
 #[tokio::test]
 async fn every_refusal_carries_a_code_and_a_way_out() {
@@ -283,7 +338,13 @@ async fn every_refusal_carries_a_code_and_a_way_out() {
     unacceptable.headers_mut().insert("accept", "text/html".parse().unwrap());
     let mut form = post(&[], &list);
     form.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+    let unknown = |method: &str| {
+        let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        post(&headers, &in_new_era(json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": {} })))
+    };
     for (asked, status, code) in [
+        (unknown("foo/bar"), 404, "unsupported"),
+        (unknown("initialize"), 404, "unsupported"),
         (unacceptable, 406, "bad_argument"),
         (form, 415, "bad_argument"),
         (post(&[("mcp-session-id", "nobody")], &list), 404, "session_not_found"),

@@ -196,6 +196,8 @@ async fn what_is_not_declared_is_not_found_and_an_unknown_tool_is_told_the_neare
     for method in ["prompts/list", "resources/list", "resources/templates/list", "nonsense/x"] {
         let reply = client.ask(&json!({ "jsonrpc": "2.0", "id": method, "method": method })).await;
         assert_eq!(reply["error"]["code"], -32601, "{reply}");
+        assert_eq!(reply["error"]["message"], format!("Unknown method {method}."));
+        assert_eq!(reply["error"]["data"]["code"], "unsupported");
     }
     let reference = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } });
     let reply = client.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "completion/complete", "params": reference })).await;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tabmux_core::{Fault, TabId};
 use tabmux_driver::{DriverError, Page};
 
@@ -60,6 +60,21 @@ impl Reply {
     pub fn structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
         self
+    }
+
+    /// Puts what is read and seen into an object, for surfaces that answer with one: `text`, and `images` where there are any.
+    pub fn put_content(&mut self, data: &mut Map<String, Value>) {
+        let (mut texts, mut images) = (Vec::new(), Vec::new());
+        for part in std::mem::take(&mut self.content) {
+            match part {
+                Content::Text(text) => texts.push(text),
+                Content::Image { base64, mime } => images.push(json!({ "mimeType": mime, "data": base64 })),
+            }
+        }
+        data.insert("text".into(), texts.join("\n").into());
+        if !images.is_empty() {
+            data.insert("images".into(), images.into());
+        }
     }
 
     /// Takes the members of `structured` out, for surfaces that answer with one object.

@@ -22,7 +22,7 @@ pub fn only_fields(object: &Value, known: &[&str], what: &str) -> Result<(), Fau
     let stranger = object.as_object().and_then(|object| object.keys().find(|key| !known.contains(&key.as_str())));
     let Some(stranger) = stranger else { return Ok(()) };
     let shown: String = stranger.chars().take(100).collect();
-    let message = format!("{what} has no field {shown:?}.");
+    let message = format!("{what} has an unknown field {shown:?}.");
     Err(Fault::new(Code::BadArgument, message, format!("Its fields are: {}.", known.join(", "))))
 }
 
@@ -126,7 +126,7 @@ mod tests {
         let frame = serde_json::json!({ "id": 1, "tpye": 2 });
         assert_eq!(only_fields(&frame, &["id", "tpye"], "PING"), Ok(()));
         let fault = only_fields(&frame, &["id", "type"], "PING").unwrap_err();
-        assert_eq!(fault.to_string(), "[bad_argument] PING has no field \"tpye\". Its fields are: id, type.");
+        assert_eq!(fault.to_string(), "[bad_argument] PING has an unknown field \"tpye\". Its fields are: id, type.");
     }
 
     #[test]

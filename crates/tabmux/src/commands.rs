@@ -53,7 +53,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
     let done = match command {
         None => sessions::ls_or_begin(&config, form),
         Some(Command::Mcp(args)) => mcp::run(&config, *args),
-        Some(Command::Up { .. }) => up::run(&config),
+        Some(Command::Up { .. }) => up::run(&config, form),
         Some(Command::Status) => server::status(&config, form),
         Some(Command::Stop) => server::stop(&config, form),
         Some(Command::Logs { follow }) => server::logs(&config, form, follow),

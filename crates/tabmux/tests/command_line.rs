@@ -188,9 +188,13 @@ fn a_command_that_met_a_daemon_on_its_way_out_asks_the_next_one() {
 
 /// Runs `tabmux up` beside a daemon it adopts, which then leaves with this word.
 fn adopted(home: &Home, goodbye: &str) -> std::process::Child {
+    adopted_by(home, &["up"], goodbye)
+}
+
+fn adopted_by(home: &Home, up: &[&str], goodbye: &str) -> std::process::Child {
     let double = home.double();
-    let (out, err) = (std::process::Stdio::null(), std::process::Stdio::piped());
-    let up = home.tabmux(&["up"]).stdout(out).stderr(err).spawn().unwrap();
+    let (out, err) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+    let up = home.tabmux(up).stdout(out).stderr(err).spawn().unwrap();
     // It looks whether that one is older, then whether anybody listens.
     drop(double.welcome());
     double.knocked();
@@ -205,6 +209,16 @@ fn adopted(home: &Home, goodbye: &str) -> std::process::Child {
 fn up_ends_when_the_daemon_it_adopted_is_stopped() {
     let ended = ran(adopted(&Home::new(), "stop").wait_with_output().unwrap());
     assert!(ended.code == 0 && ended.err.contains("was stopped"), "{}", ended.err);
+}
+
+#[test]
+fn up_says_in_one_json_document_how_clients_connect() {
+    let ended = ran(adopted_by(&Home::new(), &["up", "--json"], "stop").wait_with_output().unwrap());
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let document: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.out));
+    let server = &document["clients"]["mcpServers"]["tabmux"];
+    assert!(server["command"].is_string() && server["args"].as_array().unwrap().contains(&json!("mcp")), "{document}");
+    assert!(document["browser"].is_string() && document["http"].is_null(), "{document}");
 }
 
 #[test]

@@ -46,7 +46,11 @@ fn what_replies_cost_is_counted_for_each_session_and_shown() {
         run(&["call", "evaluate", "-t", name, script]);
     }
     let tokens = lab.status()["tokens"].clone();
-    let of = |name: &str| tokens["sessions"][name].as_u64().unwrap_or_else(|| panic!("{tokens}"));
+    let sessions: Vec<_> = tokens["sessions"].as_object().into_iter().flatten().map(|(_, session)| session).collect();
+    let of = |name: &str| {
+        let session = sessions.iter().find(|session| session["name"] == name);
+        session.and_then(|session| session["tokens"].as_u64()).unwrap_or_else(|| panic!("{tokens}"))
+    };
     assert!(of("long") > 1000 && of("short") < 200 && of("short") > 0, "{tokens}");
     assert!(tokens["total"].as_u64().unwrap() >= of("long") + of("short"), "{tokens}");
     let listed = run(&["ls", "--json"]).json();

@@ -40,8 +40,8 @@ fn register_reserves_a_session_id_and_opens_nothing_yet() {
     let session = register(&mut door);
     let hex = session.strip_prefix("sess_").unwrap_or_else(|| panic!("{session}"));
     assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
-    let listed = lab.run(&["ls", "--all", "--json"]).json().to_string();
-    assert!(listed.contains("\"tabs\":0"), "the first request opens the tab: {listed}");
+    let listed = lab.json(&["ls", "--all", "--json"]);
+    assert_eq!((&listed["sessions"], active(&lab)), (&json!([]), 0), "the first request makes the session");
     let other = register(&mut Door::open(&lab.socket()));
     assert_ne!(session, other);
     let (_elsewhere, mut first) = lab_and_door();

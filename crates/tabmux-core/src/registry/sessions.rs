@@ -234,6 +234,13 @@ impl Registry {
         self.listed(|_| true)
     }
 
+    /// Whoever reserved this is gone. If nothing was begun with it, nobody comes for it any more.
+    pub fn give_up_reservation(&mut self, id: SessionId) {
+        if self.live(id).is_some_and(|(session, live)| session.is_reservation() && !live.busy()) {
+            self.end_session(id, Ended::Lost);
+        }
+    }
+
     /// One session as a listing shows it, whatever its phase.
     pub fn listing(&self, id: SessionId) -> Option<Listed<'_>> {
         self.sessions.get(&id).map(|(session, live)| Listed::of((session, live)))

@@ -66,13 +66,16 @@ impl Registry {
         pages: Vec<(Arc<str>, String)>,
         current: usize,
     ) -> Result<Vec<TabId>, Fault> {
-        let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
+        let Some((session, live)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
         session.context = Some(house.context);
         session.isolation = house.isolation.to_owned();
         session.settings = house.settings.to_owned();
         session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
         session.current_tab = None;
         let former = std::mem::take(&mut session.tabs);
+        for tab in former.values() {
+            live.note_closed(tab.number);
+        }
         for tab in former.values() {
             self.tab_numbers.remove(&tab.number);
         }
@@ -86,8 +89,9 @@ impl Registry {
 
     /// The tab is closed, by us or by a person. The first one left becomes current if it was (S1.24, S4.14).
     pub fn remove_tab(&mut self, id: SessionId, tab: TabId) {
-        let Some((session, _)) = self.live_mut(id) else { return };
+        let Some((session, live)) = self.live_mut(id) else { return };
         let Some(removed) = session.tabs.remove(&tab) else { return };
+        live.note_closed(removed.number);
         session.windows.forget(tab);
         if session.current_tab == Some(tab) {
             session.current_tab = session.first_tab();
@@ -148,18 +152,27 @@ impl Registry {
         number: TabNumber,
         now: Millis,
     ) -> Result<(Found, TabId), Fault> {
-        let (session, tab) = self.tab_numbered(number).ok_or_else(foreign_tab)?;
+        let (session, tab) = match self.tab_numbered(number) {
+            Some((session, tab)) => (session, Some(tab)),
+            None => (self.session_that_closed(number).ok_or_else(foreign_tab)?, None),
+        };
         let standing = match target {
             Some(text) => self.named(identity, text, now).ok().filter(|(id, _)| *id == session).map(|(_, standing)| standing),
             None => (*identity != Identity::Nobody && self.is_owner(session, identity)).then_some(Standing::Owner),
         };
         let standing = standing.ok_or_else(foreign_tab)?;
+        let tab = tab.ok_or_else(|| lost_tab(true, &number.to_string()))?;
         let standing = self.settled(identity, session, standing, now);
         Ok((Found { session, picked: Picked::ByCaller, standing }, tab))
     }
+
+    fn session_that_closed(&self, number: TabNumber) -> Option<SessionId> {
+        self.sessions.iter().find(|(_, (_, live))| live.closed_tabs.contains(&number)).map(|(id, _)| *id)
+    }
 }
 
-/// The answer to a tab number that is not the caller's, whether there is such a tab or not (S2.14).
+/// The answer to a tab number that is not the caller's, whether there is such a tab or not (S2.14). The caller's own closed ones
+/// are gone instead.
 pub fn foreign_tab() -> Fault {
     Fault::new(Code::PolicyDenied, "Tab owned by another session", "Use a tab of your own; list_pages shows them.")
 }

@@ -6,7 +6,6 @@ use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, TabNumber, Uuid};
-use tabmux_tools::Content;
 use tabmux_wire::control::WireFault;
 use tokio_util::sync::CancellationToken;
 
@@ -101,8 +100,8 @@ impl Envelope {
             Some(other) => return Err(bad(format!("payload is {}, not an object.", shown(&other)))),
         };
         let tab = match body.remove("tabId") {
+            None | Some(Value::Null) => None,
             Some(tab) => Some(TabNumber(tab.as_u64().ok_or_else(|| bad(format!("tabId is {}, not a tab's number.", shown(&tab))))?)),
-            None => None,
         };
         let fixed = [("type", "command"), ("sessionId", self.session_id.as_str())];
         for (key, expected) in fixed {
@@ -156,18 +155,7 @@ fn data_of(mut answer: CommandAnswer) -> Map<String, Value> {
     data.insert("tabId".into(), answer.tab.map(|tab| tab.0).into());
     data.insert("url".into(), answer.url.into());
     let members = answer.reply.take_members();
-    let mut text = Vec::new();
-    let mut images = Vec::new();
-    for part in answer.reply.content {
-        match part {
-            Content::Text(part) => text.push(part),
-            Content::Image { base64, mime } => images.push(json!({ "mimeType": mime, "data": base64 })),
-        }
-    }
-    data.insert("text".into(), text.join("\n").into());
-    if !images.is_empty() {
-        data.insert("images".into(), images.into());
-    }
+    answer.reply.put_content(&mut data);
     for (key, value) in answer.reply.result.into_iter().chain(members) {
         // The tool's own tabId is the session's `t1`; here the number counts.
         data.entry(key).or_insert(value);

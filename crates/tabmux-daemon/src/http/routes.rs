@@ -55,12 +55,12 @@ impl Door {
     fn admit(&self, head: &Parts, local: SocketAddr) -> Result<Admitted, Refusal> {
         guard::check_source(head, local)?;
         let path = head.uri.path();
-        if path == "/health" && head.method == Method::GET {
+        if path == "/health" && [Method::GET, Method::HEAD].contains(&head.method) {
             return Ok(Admitted::Health);
         }
         let holder = self.failures.authenticate(&head.headers, &self.behind)?;
         match path {
-            "/health" => Err(wrong_method(head, "GET")),
+            "/health" => Err(wrong_method(head, "GET, HEAD")),
             "/commands" if head.method == Method::POST => Ok(Admitted::Commands { holder }),
             "/commands" => Err(wrong_method(head, "POST")),
             _ => {

@@ -34,7 +34,7 @@ impl CallerDesk {
         self.facts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn view_of(&self, id: SessionId) -> Option<SessionView> {
+    pub(crate) fn view_of(&self, id: SessionId) -> Option<SessionView> {
         let now = self.hub.clock.moment();
         self.hub.look(|registry| registry.listing(id).map(|listed| view(listed, now, self.hub.browsers.name())))
     }

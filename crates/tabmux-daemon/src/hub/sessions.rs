@@ -77,6 +77,17 @@ impl Hub {
         opened
     }
 
+    /// Ends those of these sessions that nothing was begun with.
+    pub(crate) fn give_up_reservations(self: &Arc<Self>, sessions: &[SessionId]) {
+        let mut state = self.lock();
+        for id in sessions {
+            state.registry.give_up_reservation(*id);
+        }
+        let safe = self.carry_out(&mut state);
+        drop(state);
+        self.watch_over(safe);
+    }
+
     /// Starts a task for every session a former daemon left; those half closed close at once.
     pub(super) fn take_up_sessions(self: &Arc<Self>) {
         self.profiles().sweep();

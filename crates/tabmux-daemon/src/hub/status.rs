@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Identity, Listed, SessionId};
+use tabmux_core::{ClientId, Code, Fault, Identity, Listed, Registry, SessionId};
 use tabmux_tools::SessionView;
 
 use super::{CallerOf, Hub, desk};
@@ -32,7 +32,7 @@ impl Hub {
     pub(crate) async fn status(&self) -> Map<String, Value> {
         self.all_taken_up().await;
         let browsers = self.browsers.described().await;
-        let counts = self.look(tabmux_core::Registry::counts);
+        let counts = self.look(Registry::counts);
         let counters = &self.counters;
         let status = json!({
             "running": true,
@@ -45,7 +45,7 @@ impl Hub {
             "extension": {"connected": false},
             "browsers": browsers,
             "sessions": {
-                "active": counts.sessions - counts.orphaned - counts.lost,
+                "active": counts.active(),
                 "orphaned": counts.orphaned,
                 "lost": counts.lost,
                 "clones": counts.clones,
@@ -65,13 +65,17 @@ impl Hub {
         }
     }
 
-    /// About how many tokens the replies have had: all of them, and by session as far as the caller may see it.
+    /// About how many tokens the replies have had: all of them, and by session as far as the caller may see it. By id, because
+    /// two callers may have sessions of one name.
     pub(crate) fn tokens_seen_by(&self, client: ClientId) -> Value {
         let spent = self.spent();
         let sessions: Map<String, Value> = self.look(|registry| {
             let all = registry.identity(client) == Some(&Identity::Operator);
-            let seen = if all { registry.list_all() } else { registry.list(CallerOf::of(client).as_caller()) };
-            let tokens = |listed: Listed<'_>| (listed.session.handle(), spent.get(&listed.session.id).copied().unwrap_or_default().into());
+            let seen = if all { everybodys(registry) } else { registry.list(CallerOf::of(client).as_caller()) };
+            let tokens = |Listed { session, .. }: Listed<'_>| {
+                let count = spent.get(&session.id).copied().unwrap_or_default();
+                (session.id.to_string(), json!({"name": session.handle(), "tokens": count}))
+            };
             seen.into_iter().map(tokens).collect()
         });
         json!({"total": self.counters.tokens.load(Ordering::Relaxed), "sessions": sessions})
@@ -88,7 +92,7 @@ impl Hub {
                 let hint = "Unset TABMUX_TOKEN to be the operator, or list your own sessions.";
                 return Err(Fault::new(Code::PolicyDenied, "Only the operator may list everybody's sessions.", hint));
             }
-            let listed = if all { registry.list_all() } else { registry.list(caller.as_caller()) };
+            let listed = if all { everybodys(registry) } else { registry.list(caller.as_caller()) };
             let current = registry.current(caller.as_caller());
             let row = |listed: Listed<'_>| Row {
                 session: listed.session.id,
@@ -128,6 +132,11 @@ impl Hub {
         });
         futures::future::join_all(freshening).await;
     }
+}
+
+/// Everybody's sessions. An id that a client only reserved is none yet (S1.14).
+fn everybodys(registry: &Registry) -> Vec<Listed<'_>> {
+    registry.list_all().into_iter().filter(|listed| !listed.session.is_reservation()).collect()
 }
 
 /// Resident memory of this process.

@@ -10,6 +10,7 @@ use tabmux_wire::outbox::{self, LineSender};
 use tokio::net::unix::OwnedWriteHalf;
 
 use super::Reader;
+use super::frame::FrameId;
 
 /// How long the last answers of a connection may take to be written.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -29,6 +30,11 @@ impl Replies {
     pub(super) fn send(&self, frame: &Value) {
         // The loop that reads from the peer notices.
         let _gone = self.0.send_line(frame.to_string());
+    }
+
+    /// Answers a frame under its own id.
+    pub(super) fn answer(&self, id: &FrameId, frame: &Value) {
+        let _gone = self.0.send_line(id.line(frame));
     }
 
     /// The peer's next line, once it has read enough of what it was sent; `End` when it is gone.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tabmux_core::{ClientId, Code, Fault, Link, Session};
-use tabmux_tools::{Content, Desk, OpenSession};
+use tabmux_core::{ClientId, Code, Fault, Link, Session, SessionId};
+use tabmux_tools::{Desk, OpenSession};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
 use tabmux_wire::strict::only_fields;
@@ -13,18 +13,21 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::frame::{Frame, FrameId};
 use super::replies::{Replies, begin_in_order};
 use super::{Door, Reader, check_version, identity_of_connection, text_of, too_long};
-use crate::hub::{Ask, CallerDesk, CallerOf, Presence, Profile};
+use crate::hub::{Ask, CallerDesk, CallerOf, Hub, Presence, Profile};
 
 /// Requests of one connection at once.
 const AT_ONCE: usize = 128;
 
 impl Door {
-    pub(super) async fn seed1(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
+    pub(super) async fn seed1(self: &Arc<Self>, first: Frame, mut reader: Reader, write: OwnedWriteHalf) {
         let profile = Profile { label: "seed1".into(), ..Profile::default() };
         let Some(here) = Presence::begin(&self.hub, identity_of_connection(), Link::Connection, profile) else { return };
         let client = here.client;
+        // Dropped before the connection is said to be lost, which makes orphans of what is left.
+        let mut reserved = Reservations { hub: Arc::clone(&self.hub), client, sessions: Vec::new() };
         let replies = Replies::start(write);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut next = Ok(first);
@@ -38,66 +41,60 @@ impl Door {
             let (door, answers) = (Arc::clone(self), replies.clone());
             match next {
                 // Reserving keeps its order; everything else may overlap, the session's queue orders it.
-                Ok(frame) if frame.get("type").and_then(Value::as_str) != Some("REQUEST") => {
-                    if let Some(answer) = door.seed1_frame(client, &frame).await {
-                        answers.send(&answer);
+                Ok(frame) if frame.body.get("type").and_then(Value::as_str) != Some("REQUEST") => {
+                    if let Some(answer) = door.seed1_frame(&mut reserved, &frame).await {
+                        answers.answer(&frame.id, &answer);
                     }
                     drop(place);
                 }
-                Ok(frame) => {
+                Ok(Frame { body, id }) => {
                     let discreet = Arc::clone(&door);
-                    let request = door.seed1_request(client, frame);
+                    let request = door.seed1_request(client, body);
                     begin_in_order(async move {
-                        answers.send(&discreet.seed1_discreet(request.await));
+                        answers.answer(&id, &discreet.seed1_discreet(request.await));
                         drop(place);
                     })
                     .await;
                 }
-                Err(fault) => answers.send(&error(&Value::Null, &fault)),
+                Err(fault) => answers.answer(&FrameId::default(), &error(&fault)),
             }
             let line = tokio::select! {
                 line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::Whole(line) => Frame::parse(&line),
                 Line::TooLong { bytes, .. } => Err(too_long(bytes)),
                 Line::End => break,
             };
         }
     }
 
-    async fn seed1_frame(self: &Arc<Self>, client: ClientId, frame: &Value) -> Option<Value> {
-        let id = frame.get("id").cloned().unwrap_or(Value::Null);
+    async fn seed1_frame(self: &Arc<Self>, reserved: &mut Reservations, Frame { body: frame, id }: &Frame) -> Option<Value> {
+        let client = reserved.client;
         let answer = async {
             match type_of(frame)? {
-                "REGISTER" => self.seed1_register(client, &id).map(Some),
-                "PING" => Ok(Some(json!({"type": "PONG", "id": id}))),
+                "REGISTER" => reserved.register().map(Some),
+                "PING" => Ok(Some(json!({"type": "PONG"}))),
                 "STATUS" => {
-                    let sessions = self.hub.look(|registry| registry.counts().sessions);
-                    Ok(Some(json!({"type": "STATUS_OK", "id": id, "extensionConnected": false, "activeSessions": sessions})))
+                    let active = self.hub.look(|registry| registry.counts().active());
+                    Ok(Some(json!({"type": "STATUS_OK", "extensionConnected": false, "activeSessions": active})))
                 }
                 // DISCONNECT: a REQUEST goes its own way, and there are no others.
                 _ => {
                     let session = text_of(frame, "sessionId")?;
                     let deadline = tokio::time::Instant::now() + self.hub.settings.clocks.call_deadline;
                     let closed = CallerDesk::new(Arc::clone(&self.hub), CallerOf::of(client), deadline).close(session).await?;
-                    Ok((!id.is_null()).then(|| json!({"type": "DISCONNECT_OK", "id": id, "sessionId": closed.id})))
+                    Ok((!id.is_null()).then(|| json!({"type": "DISCONNECT_OK", "sessionId": closed.id})))
                 }
             }
         };
-        answer.await.unwrap_or_else(|fault: Fault| Some(error(&id, &fault)))
-    }
-
-    fn seed1_register(self: &Arc<Self>, client: ClientId, id: &Value) -> Result<Value, Fault> {
-        let opened = self.hub.reserve(&CallerOf::of(client), &OpenSession::default())?;
-        Ok(json!({"type": "REGISTER_OK", "id": id, "sessionId": opened.session.to_string()}))
+        answer.await.unwrap_or_else(|fault: Fault| Some(error(&fault)))
     }
 
     async fn seed1_request(self: Arc<Self>, client: ClientId, frame: Value) -> Value {
-        let id = frame.get("id").cloned().unwrap_or(Value::Null);
         match read_request(&frame) {
-            Err(fault) => response(&id, frame.get("sessionId"), Err(fault)),
+            Err(fault) => response(frame.get("sessionId"), Err(fault)),
             Ok(Asked { session, tool, args }) => {
                 // A lost connection does not cancel: the running call finishes (C7).
                 let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
@@ -107,15 +104,14 @@ impl Door {
                 let seen = known.or_else(|| said.as_deref().map(|said| self.seed1_id(client, said)));
                 let outcome = answer.outcome.map(|mut reply| {
                     let members = reply.take_members();
-                    let texts: Vec<String> = reply.content.into_iter().filter_map(text_content).collect();
                     let mut data = answer.result;
-                    data.insert("text".into(), texts.join("\n").into());
+                    reply.put_content(&mut data);
                     for (key, value) in members {
                         data.entry(key).or_insert(value);
                     }
                     Value::Object(data)
                 });
-                response(&id, seen.map(Value::from).as_ref(), outcome)
+                response(seen.map(Value::from).as_ref(), outcome)
             }
         }
     }
@@ -138,10 +134,24 @@ impl Door {
     }
 }
 
-fn text_content(content: Content) -> Option<String> {
-    match content {
-        Content::Text(text) => Some(text),
-        Content::Image { .. } => None,
+/// What a connection reserved. What no REQUEST came for ends with it: nothing was made that could be missed.
+struct Reservations {
+    hub: Arc<Hub>,
+    client: ClientId,
+    sessions: Vec<SessionId>,
+}
+
+impl Reservations {
+    fn register(&mut self) -> Result<Value, Fault> {
+        let opened = self.hub.reserve(&CallerOf::of(self.client), &OpenSession::default())?;
+        self.sessions.push(opened.session);
+        Ok(json!({"type": "REGISTER_OK", "sessionId": opened.session.to_string()}))
+    }
+}
+
+impl Drop for Reservations {
+    fn drop(&mut self) {
+        self.hub.give_up_reservations(&self.sessions);
     }
 }
 
@@ -190,14 +200,14 @@ fn read_request(frame: &Value) -> Result<Asked, Fault> {
     Ok(Asked { session, tool: action.to_owned(), args })
 }
 
-fn response(id: &Value, session: Option<&Value>, outcome: Result<Value, Fault>) -> Value {
+fn response(session: Option<&Value>, outcome: Result<Value, Fault>) -> Value {
     let payload = match outcome {
         Ok(data) => json!({"success": true, "data": data}),
         Err(fault) => json!({"success": false, "error": WireFault::from(&fault)}),
     };
-    json!({"type": "RESPONSE", "id": id, "sessionId": session, "payload": payload})
+    json!({"type": "RESPONSE", "sessionId": session, "payload": payload})
 }
 
-fn error(id: &Value, fault: &Fault) -> Value {
-    json!({"type": "ERROR", "id": id, "error": WireFault::from(fault)})
+fn error(fault: &Fault) -> Value {
+    json!({"type": "ERROR", "error": WireFault::from(fault)})
 }

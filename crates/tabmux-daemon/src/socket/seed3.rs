@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tabmux_core::{ClientId, Code, Fault, Identity, Link, Listed};
-use tabmux_tools::{Desk, OpenSession};
+use tabmux_tools::{Desk, OpenSession, SessionView};
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
 use tabmux_wire::strict::only_fields;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio_util::sync::CancellationToken;
 
+use super::frame::{Frame, FrameId};
 use super::replies::Replies;
 use super::{Door, Reader, check_version, identity_of_connection, text_of, too_long};
 use crate::clock::{self, Moment};
@@ -35,31 +36,29 @@ struct Callers {
 }
 
 impl Door {
-    pub(super) async fn seed3(self: &Arc<Self>, first: Value, mut reader: Reader, write: OwnedWriteHalf) {
+    pub(super) async fn seed3(self: &Arc<Self>, first: Frame, mut reader: Reader, write: OwnedWriteHalf) {
         let replies = Replies::start(write);
         let mut callers = Callers::default();
         let mut next = Ok(first);
         loop {
-            let answer = match next {
-                Ok(frame) => {
-                    let id = frame.get("id").cloned().unwrap_or(Value::Null);
-                    match self.seed3_method(&mut callers, &frame).await {
-                        Ok(result) => json!({"id": id, "ok": true, "result": result}),
-                        Err(mut fault) => {
-                            self.hub.settings.secrets.hide_fault(&mut fault);
-                            json!({"id": id, "ok": false, "error": WireFault::from(&fault)})
-                        }
-                    }
-                }
-                Err(fault) => json!({"id": null, "ok": false, "error": WireFault::from(&fault)}),
+            let (id, outcome) = match next {
+                Ok(Frame { body, id }) => (id, self.seed3_method(&mut callers, &body).await),
+                Err(fault) => (FrameId::default(), Err(fault)),
             };
-            replies.send(&answer);
+            let answer = match outcome {
+                Ok(result) => json!({"ok": true, "result": result}),
+                Err(mut fault) => {
+                    self.hub.settings.secrets.hide_fault(&mut fault);
+                    json!({"ok": false, "error": WireFault::from(&fault)})
+                }
+            };
+            replies.answer(&id, &answer);
             let line = tokio::select! {
                 line = replies.next_line(&mut reader) => line,
                 () = self.closing.cancelled() => return replies.finish().await,
             };
             next = match line {
-                Line::Whole(line) => tabmux_wire::strict::parse(&line),
+                Line::Whole(line) => Frame::parse(&line),
                 Line::TooLong { bytes, .. } => Err(too_long(bytes)),
                 Line::End => return,
             };
@@ -119,7 +118,8 @@ impl Door {
 
     /// Who asks. A caller is believed only with a capability of its own; a made-up id is refused (S3.12).
     fn seed3_caller(self: &Arc<Self>, callers: &mut Callers, params: &Value) -> Result<ClientId, Fault> {
-        let caller = params.get("caller").filter(|caller| !caller.is_null());
+        // Who says nothing about itself is whom its connection is.
+        let caller = params.get("caller").filter(|caller| !caller.is_null() && !caller.as_object().is_some_and(Map::is_empty));
         if let Some(caller) = caller {
             only_fields(caller, CALLER_FIELDS, "caller")?;
         }
@@ -128,7 +128,6 @@ impl Door {
             None => Identity::Operator,
             Some(caller) => match text_of(caller, "token")? {
                 Some(token) => self.identity_of_token(token)?,
-                None if caller.as_object().is_some_and(Map::is_empty) => Identity::Operator,
                 None => return self.seed3_live_client(callers, caller),
             },
         };
@@ -162,10 +161,31 @@ impl Door {
         if let Some(url) = &open.url {
             tabmux_tools::allowed_url(url, &self.hub.settings.chromium.domains)?;
         }
-        let view = self.seed3_desk(client).open(open).await?;
+        let view = match text_of(params, "session_id")? {
+            Some(session) => self.seed3_reopen(client, session, open).await?,
+            None => self.seed3_desk(client).open(open).await?,
+        };
         Ok(
             json!({"session_id": view.uuid, "short_id": view.uuid.get(..8), "id": view.id, "name": view.session_id, "tab_id": view.tab_id, "url": view.url, "created_at": view.created_at, "warning": view.warning}),
         )
+    }
+
+    /// A session the caller already has takes no other seat (S3.22), and keeps what it began with (S3.15).
+    async fn seed3_reopen(self: &Arc<Self>, client: ClientId, session: &str, open: OpenSession) -> Result<SessionView, Fault> {
+        let caller = CallerOf::of(client);
+        let id = self.hub.decide_now(|registry, now| registry.resolve(caller.as_caller(), Some(session), now))?;
+        let source = self.hub.look(|registry| registry.session(id).and_then(|session| session.source.clone()));
+        if open.from.is_some() && open.from != source {
+            let message = format!("The session began with {} and keeps it.", source.as_deref().unwrap_or("no profile"));
+            return Err(Fault::new(Code::PolicyDenied, message, "Leave session_id out to open another session with that profile."));
+        }
+        if let Some(url) = open.url {
+            let args = Map::from_iter([("sessionId".to_owned(), id.to_string().into()), ("url".to_owned(), url.into())]);
+            self.hub.run_tool(Ask { caller, tool: "new_page".into(), args, cancel: CancellationToken::new() }).await.outcome?;
+        }
+        self.seed3_desk(client).view_of(id).ok_or_else(|| {
+            Fault::new(Code::SessionClosed, "The session was closed meanwhile.", "Leave session_id out to open another one.")
+        })
     }
 
     /// What is called a profile here means one before it means a session.

@@ -75,8 +75,12 @@ impl Peer {
     }
 
     async fn next(&mut self) -> Option<Value> {
+        self.next_line().await.map(|line| serde_json::from_str(&line).unwrap())
+    }
+
+    async fn next_line(&mut self) -> Option<String> {
         let line = tokio::time::timeout(Duration::from_secs(60), self.lines.next_line()).await.expect("an answer in time");
-        line.ok().flatten().map(|line| serde_json::from_str(&line).unwrap())
+        line.ok().flatten()
     }
 
     async fn read(&mut self) -> Value {

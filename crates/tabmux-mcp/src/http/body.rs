@@ -11,7 +11,7 @@ use tabmux_core::{Code, Fault};
 use tabmux_wire::MAX_FRAME_BYTES;
 
 use super::ResponseBody;
-use crate::message::{self, INVALID_REQUEST, PARSE_ERROR, Refusal};
+use crate::message::{self, INVALID_REQUEST, METHOD_NOT_FOUND, NO_METHOD_HINT, PARSE_ERROR, Refusal};
 
 /// An answer that is sent in place of rmcp's; boxed, because it is the rare case.
 pub(super) type Refused = Box<Response<ResponseBody>>;
@@ -22,8 +22,17 @@ const LARGEST_ERROR: usize = 64 * 1024;
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const JSON: &str = "application/json";
+
+/// Names of types have no case (RFC 9110, 8.3.1).
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|kind| kind.starts_with("application/json"))
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.and_then(|kind| kind.get(..JSON.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(JSON))
+}
+
+/// Says it as rmcp reads it.
+pub(super) fn mark_as_json(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
 }
 
 pub(super) fn too_many_sessions(id: &Value) -> Refused {
@@ -32,6 +41,11 @@ pub(super) fn too_many_sessions(id: &Value) -> Refused {
         "Too many HTTP clients have initialised.",
         "End some with DELETE, or wait until idle ones are forgotten.",
     );
+    refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
+}
+
+pub(super) fn still_answered(id: &Value) -> Refused {
+    let fault = Fault::new(Code::BadArgument, format!("id {id} is still being answered."), "Give every request an id of its own.");
     refused(&Refusal::new(id.clone(), INVALID_REQUEST, fault))
 }
 
@@ -91,7 +105,11 @@ pub(super) async fn with_code(id: &Value, response: Response<ResponseBody>) -> R
     };
     let mut answer: Value = serde_json::from_slice(&text).unwrap_or_default();
     let said = answer["error"]["message"].as_str().map_or_else(|| String::from_utf8_lossy(&text).trim().to_owned(), str::to_owned);
-    let (code, hint) = meaning_of(parts.status);
+    let (code, hint) = match answer["error"]["code"].as_i64() {
+        // The new era answers it with 404 too, and no session is amiss.
+        Some(METHOD_NOT_FOUND) => (Code::Unsupported, NO_METHOD_HINT),
+        _ => meaning_of(parts.status),
+    };
     let fault = Fault::new(code, if said.is_empty() { parts.status.to_string() } else { said }, hint);
     let answer = match answer.get_mut("error").and_then(Value::as_object_mut) {
         None => Refusal::new(id.clone(), INVALID_REQUEST, fault).to_line(),

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tabmux_core::Fault;
 
 use crate::arguments::{of_desk, own_schema};
-use crate::{Arguments, Common, Desk, DeskTool, Effect, Forked, Group, Level, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Desk, DeskTool, Effect, Forked, Group, Level, Reply, Run, SessionView, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "fork",
@@ -33,36 +34,45 @@ struct Fan;
 impl DeskTool for Fan {
     async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult {
         let Fork { count, prefix } = of_desk(common, &args)?;
-        let count = count.unwrap_or(1);
-        desk.fork(common.session.as_deref(), count, prefix.as_deref()).await.map(|forked| said(&forked))
+        let forked = desk.fork(common.session.as_deref(), count.unwrap_or(1), prefix.as_deref()).await?;
+        match &forked.missing {
+            None => Ok(said(&forked)),
+            Some(fault) => {
+                desk.tell("sessions", json!(forked.sessions));
+                Err(too_few(&forked, fault))
+            }
+        }
     }
 }
 
-/// Fewer than were asked for are named all the same: they are there.
 fn said(forked: &Forked) -> Reply {
-    let names: Vec<String> = forked.sessions.iter().map(|session| visible::line(&session.session_id)).collect();
-    let mut text = format!("Copied into {}. Pass one as sessionId.", names.join(", "));
-    for session in &forked.sessions {
-        if let Some(warning) = &session.warning {
-            text += &format!("\n{}: {warning}", visible::line(&session.session_id));
-        }
-    }
-    if let Some(fault) = &forked.missing {
-        text += &format!("\n{fault}");
-    }
-    let reply = Reply::text(text).with("sessions", json!(forked.sessions));
-    match &forked.missing {
-        Some(fault) => reply.with("error", json!({"code": fault.code.name(), "message": fault.message, "hint": fault.hint})),
-        None => reply,
-    }
+    let text = format!("Copied into {}. Pass one as sessionId.", names(forked));
+    let text = warnings(forked).fold(text, |text, warning| format!("{text}\n{warning}"));
+    Reply::text(text).with("sessions", json!(forked.sessions))
+}
+
+/// Fewer than were asked for is a failure, and those that were made are named all the same: they are there.
+fn too_few(forked: &Forked, fault: &Fault) -> Fault {
+    let made = format!("{} There are: {}.", fault.message, names(forked));
+    let message = warnings(forked).fold(made, |message, warning| format!("{message} {warning}"));
+    Fault { message, ..fault.clone() }
+}
+
+fn names(forked: &Forked) -> String {
+    forked.sessions.iter().map(|session| visible::line(&session.session_id)).collect::<Vec<_>>().join(", ")
+}
+
+/// What is not as in the original, by copy.
+fn warnings(forked: &Forked) -> impl Iterator<Item = String> {
+    let said = |session: &SessionView| session.warning.as_ref().map(|warning| format!("{}: {warning}", visible::line(&session.session_id)));
+    forked.sessions.iter().filter_map(said)
 }
 
 #[cfg(test)]
 mod tests {
-    use tabmux_core::{Code, Fault};
+    use tabmux_core::Code;
 
     use super::*;
-    use crate::SessionView;
     use crate::testing::{TestDesk, text};
 
     #[tokio::test]
@@ -80,15 +90,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_was_lost_is_said() {
+    fn what_was_lost_is_said_with_each_copy() {
+        let copy = SessionView { warning: Some("A cookie was refused.".into()), ..TestDesk::session("main-1", 1) };
+        let forked = Forked { sessions: vec![copy, TestDesk::session("main-2", 2)], missing: None };
+        insta::assert_snapshot!(text(&said(&forked)), @r"
+        Copied into main-1, main-2. Pass one as sessionId.
+        main-1: A cookie was refused.
+        ");
+    }
+
+    #[test]
+    fn fewer_than_were_asked_for_is_a_failure_that_names_those_there_are() {
         let copy = SessionView { warning: Some("A cookie was refused.".into()), ..TestDesk::session("main-1", 1) };
         let fault = Fault::new(Code::Capacity, "1 of 2 copies were made: all seats are taken.", "Close one.");
-        let reply = said(&Forked { sessions: vec![copy], missing: Some(fault) });
-        insta::assert_snapshot!(text(&reply), @r"
-        Copied into main-1. Pass one as sessionId.
-        main-1: A cookie was refused.
-        [capacity] 1 of 2 copies were made: all seats are taken. Close one.
-        ");
-        assert_eq!(reply.result["error"]["code"], json!("capacity"));
+        let said = too_few(&Forked { sessions: vec![copy], missing: None }, &fault);
+        insta::assert_snapshot!(said, @"[capacity] 1 of 2 copies were made: all seats are taken. There are: main-1. main-1: A cookie was refused. Close one.");
     }
 }

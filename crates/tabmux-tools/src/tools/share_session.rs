@@ -81,6 +81,12 @@ async fn give(desk: &dyn Desk, session: Option<&str>, args: ShareSession) -> Too
         Mode::Act => Right::Act,
         Mode::HandOver => Right::HandOver,
     };
+    // An empty list would mean nothing to one reader and everything to another.
+    for (name, list) in [("tools", &args.tools), ("domains", &args.domains)] {
+        if list.as_ref().is_some_and(Vec::is_empty) {
+            return Err(wrong(name, &json!([]), "a list with something in it; leave it out for no limit"));
+        }
+    }
     let share = Share {
         right,
         tools: args.tools.as_deref().map(|tools| checked_tools(tools, right)).transpose()?,
@@ -219,6 +225,8 @@ mod tests {
             json!({ "mode": "act", "tools": ["migrate"] }),
             json!({ "mode": "act", "tools": ["close_session"] }),
             json!({ "domains": ["http://a.test/"] }),
+            json!({ "domains": [] }),
+            json!({ "mode": "act", "tools": [] }),
             json!({ "ttl": "soon" }),
             json!({ "ttl": 0 }),
             json!({ "ttl": "99999999999999999999h" }),

@@ -35,11 +35,11 @@ struct UploadFile {
 /// How many files one call gives.
 const MAX_FILES: usize = 100;
 
-/// Where nothing is an ordinary file.
-const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Where nothing is an ordinary file, and what the system keeps from all but root, which tabmux may run as.
+const SYSTEM: [&str; 8] = ["/proc", "/sys", "/dev", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private"];
 
 /// Where people and programs keep keys and passwords.
-const SECRET: [&str; 16] = [
+const SECRET: [&str; 17] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -56,6 +56,7 @@ const SECRET: [&str; 16] = [
     ".git-credentials",
     ".password-store",
     ".pki",
+    ".pgpass",
 ];
 
 struct Upload;
@@ -100,9 +101,20 @@ fn plain_file(path: &str, may: impl Fn(&Path) -> bool) -> Result<PathBuf, Fault>
 fn is_secret(file: &Path) -> bool {
     let kept = |part: Component<'_>| {
         let name = part.as_os_str().to_string_lossy();
-        SECRET.iter().any(|secret| *secret == name) || name.starts_with(".env.")
+        SECRET.iter().any(|secret| *secret == name) || name.starts_with(".env.") || is_history(&name)
     };
-    file.components().any(kept) || is_system_file(file)
+    file.components().any(kept) || is_system_file(file) || is_key_in_place(file)
+}
+
+/// What was typed into shells and consoles, passwords among it: `.bash_history`, `.psql_history`, `.zhistory`.
+fn is_history(name: &str) -> bool {
+    name.starts_with('.') && (name.ends_with("history") || name == ".lesshst" || name == ".viminfo")
+}
+
+/// Files that are secret only where they are: a host's keys, a registry's credentials.
+fn is_key_in_place(file: &Path) -> bool {
+    let (Some(dir), Some(name)) = (file.parent(), file.file_name().map(std::ffi::OsStr::to_string_lossy)) else { return false };
+    (dir == Path::new("/etc/ssh") && name.ends_with("_key")) || (dir.ends_with(".cargo") && name.starts_with("credentials"))
 }
 
 /// Whether a file, links resolved, is the kernel's: one without an end, without a length, or with what others hold in memory.
@@ -155,5 +167,38 @@ mod tests {
             assert_eq!(code(path.clone()).await, Code::BadArgument, "{path}");
         }
         assert_eq!(pages.call("upload_file", json!({ "paths": [] })).await.unwrap_err().code, Code::BadArgument);
+    }
+
+    #[test]
+    fn keys_passwords_and_histories_are_secrets_wherever_people_keep_them() {
+        for path in [
+            "/etc/shadow",
+            "/etc/gshadow",
+            "/etc/ssl/private/host.pem",
+            "/etc/ssh/ssh_host_ed25519_key",
+            "/home/a/.pgpass",
+            "/home/a/.cargo/credentials",
+            "/home/a/.cargo/credentials.toml",
+            "/home/a/.bash_history",
+            "/home/a/.zsh_history",
+            "/root/.python_history",
+            "/home/a/.zhistory",
+            "/home/a/.aws/credentials",
+            "/home/a/app/.env.local",
+        ] {
+            assert!(is_secret(Path::new(path)), "{path}");
+        }
+        for path in [
+            "/etc/hosts",
+            "/etc/ssh/ssh_host_ed25519_key.pub",
+            "/etc/ssl/certs/ca.pem",
+            "/home/a/.cargo/config.toml",
+            "/home/a/history",
+            "/home/a/our_history",
+            "/home/a/credentials.toml",
+            "/home/a/cat.png",
+        ] {
+            assert!(!is_secret(Path::new(path)), "{path}");
+        }
     }
 }

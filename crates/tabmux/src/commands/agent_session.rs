@@ -1,6 +1,7 @@
 //! `tabmux agent-session`: Seed 3's verbs, spoken to the daemon in Seed 3's own words. The caller is who the
 //! environment says; whether that is believed, the daemon decides.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -53,9 +54,19 @@ fn ask(config: &Config, absent: Absent, method: &str, mut params: Map<String, Va
     let stream = starter.connect(Absent::Say, deadline)?.ok_or_else(|| starter.no_daemon())?;
     params.insert("caller".into(), Value::Object(caller(config)));
     let request = json!({"id": 1, "method": format!("browser.agent_session.{method}"), "params": params});
-    let (answer, _) =
-        exchange(&stream, &request.to_string(), deadline, || true).map_err(|error| Failure::io("The daemon did not answer", &error))?;
+    let (answer, _) = exchange(&stream, &request.to_string(), deadline, || true).map_err(|error| unanswered(&error))?;
     read(&answer)
+}
+
+/// It was asked, and may have done it.
+fn unanswered(error: &std::io::Error) -> Failure {
+    let hint = "See `tabmux agent-session list` for what is there, then try again.";
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Failure::unavailable(Code::Timeout, format!("The daemon did not answer within {} s.", ANSWER_WITHIN.as_secs()), hint)
+        }
+        _ => Failure::unavailable(Code::OutcomeUnknown, "The daemon ended before it answered.", hint),
+    }
 }
 
 /// Who asks, from the environment (S3.11).
@@ -72,4 +83,19 @@ fn read(answer: &[u8]) -> Outcome<Value> {
         return Err(Fault::from(fault).into());
     }
     Ok(answer["result"].take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_dies_while_it_is_asked_leaves_an_unknown_outcome() {
+        for kind in [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe] {
+            let Failure { fault, .. } = unanswered(&kind.into());
+            assert_eq!(fault.code, Code::OutcomeUnknown);
+            assert!(fault.hint.contains("agent-session list"), "{fault}");
+        }
+        assert_eq!(unanswered(&ErrorKind::TimedOut.into()).fault.code, Code::Timeout);
+    }
 }

@@ -7,6 +7,18 @@ use serde_json::{Map, Value, json};
 use crate::settings::Config;
 use crate::settings::keys::{PLACES, variables_of_a_daemon};
 
+/// The same for programs: what each client's configuration takes.
+pub(super) fn document(config: &Config, program: &Path, http: Option<&str>) -> Value {
+    let server = server(config, program);
+    let mut vs_code = server.clone();
+    vs_code["type"] = "stdio".into();
+    let token_file = config.settings.paths.state_dir.join("token");
+    json!({
+        "clients": {"mcpServers": {"tabmux": server}, "vscode": {"servers": {"tabmux": vs_code}}},
+        "http": http.map(|url| json!({"url": format!("{url}/mcp"), "token_file": token_file})),
+    })
+}
+
 pub(super) fn text(config: &Config, program: &Path, http: Option<&str>) -> String {
     let server = server(config, program);
     let args: Vec<&str> = server["args"].as_array().map_or(&[][..], Vec::as_slice).iter().filter_map(Value::as_str).collect();

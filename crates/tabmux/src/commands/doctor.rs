@@ -56,7 +56,7 @@ fn machine(config: &Config, form: Form, broken: Option<Failure>) -> Outcome<Done
         directory("state directory", &config.settings.paths.state_dir),
         daemon,
         http(config, status.as_ref()),
-        browser(config),
+        browser(config, status.as_ref()),
     ];
     let checks: Vec<Check> = configuration.into_iter().chain(rest).collect();
     let well = checks.iter().all(|check| check.finding.is_ok());
@@ -116,12 +116,12 @@ fn http(config: &Config, status: Option<&Value>) -> Check {
     Check { what: "HTTP door", finding }
 }
 
-fn browser(config: &Config) -> Check {
+fn browser(config: &Config, status: Option<&Value>) -> Check {
     let finding = match tabmux_daemon::find_browser(&config.settings) {
         Ok(None) => Ok("the built-in fake one, for tests".into()),
         Ok(Some(Found::Installed { path })) => {
             let how = if config.settings.chromium.headless { "headless" } else { "with windows" };
-            Ok(format!("{}, {how}", path.display()))
+            profile(config, status).map(|()| format!("{}, {how}", path.display()))
         }
         Ok(Some(Found::Running { endpoint, asks_its_user: false })) => Ok(format!("{endpoint} runs and can be attached to")),
         Ok(Some(Found::Running { endpoint, asks_its_user: true })) => {
@@ -130,6 +130,16 @@ fn browser(config: &Config) -> Check {
         Err(fault) => Err(Problem { message: fault.message, cure: fault.hint }),
     };
     Check { what: "browser", finding }
+}
+
+/// Whether the profile is free, or our own browser's: that of the daemon that runs, or of one that died.
+fn profile(config: &Config, status: Option<&Value>) -> Result<(), Problem> {
+    if status.is_none() && tabmux_daemon::browsers_are_left(&config.settings) {
+        return Ok(());
+    }
+    let browsers = status.and_then(|status| status["browsers"].as_array()).map_or(&[][..], Vec::as_slice);
+    let own: Vec<u32> = browsers.iter().filter_map(|browser| browser["pid"].as_u64()?.try_into().ok()).collect();
+    tabmux_daemon::check_profile(&config.settings, &own).map_err(|fault| Problem { message: fault.message, cure: fault.hint })
 }
 
 impl Check {

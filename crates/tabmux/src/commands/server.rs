@@ -65,10 +65,20 @@ fn described(status: &Value) -> String {
 
 /// `about 1200 in all replies; alice 800, bob 400`.
 fn tokens(tokens: &Value) -> String {
-    let sessions: Vec<String> =
-        tokens["sessions"].as_object().into_iter().flatten().map(|(name, count)| format!("{name} {}", show(count))).collect();
+    let sessions: Vec<String> = tokens_by_session(tokens).into_iter().map(|(name, count)| format!("{name} {count}")).collect();
     let total = format!("about {} in all replies", show(&tokens["total"]));
     if sessions.is_empty() { total } else { format!("{total}; {}", sessions.join(", ")) }
+}
+
+/// What each session's replies had, by its name; where two callers have one of that name, by its id as well.
+pub(super) fn tokens_by_session(tokens: &Value) -> Vec<(String, String)> {
+    let sessions: Vec<_> = tokens["sessions"].as_object().into_iter().flatten().collect();
+    let named = |(id, session): &(&String, &Value)| {
+        let name = show(&session["name"]);
+        let is_only = sessions.iter().filter(|(_, other)| other["name"] == session["name"]).count() == 1;
+        (if is_only { name } else { format!("{name} ({id})") }, show(&session["tokens"]))
+    };
+    sessions.iter().map(named).collect()
 }
 
 /// Ends the daemon and returns when it is really gone.

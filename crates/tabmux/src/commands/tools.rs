@@ -48,7 +48,7 @@ fn costs(replies: &Value) -> String {
     let count = |tokens: Option<usize>| tokens.map_or_else(String::new, |tokens| tokens.to_string());
     let mut rows: Vec<_> = TABLE.iter().map(|tool| [tool.name.to_owned(), tool.level.name().to_owned(), count(cost(tool.name))]).collect();
     rows.extend(Level::ALL.map(|level| ["total".to_owned(), format!("--tools {}", level.name()), list_cost(level).to_string()]));
-    let sessions = replies["sessions"].as_object().into_iter().flatten();
-    rows.extend(sessions.map(|(name, tokens)| ["replies".to_owned(), name.clone(), tokens.to_string()]));
+    let sessions = super::server::tokens_by_session(replies);
+    rows.extend(sessions.into_iter().map(|(name, tokens)| ["replies".to_owned(), name, tokens]));
     output::table(["TOOL", "LIST", "TOKENS"], &rows)
 }

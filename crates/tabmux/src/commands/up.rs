@@ -21,7 +21,7 @@ use super::format::show;
 use super::server::await_gone;
 use crate::control::{Control, End};
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, Form};
 use crate::settings::Config;
 use crate::start::{Starter, own_program};
 
@@ -55,11 +55,12 @@ enum Ended {
 
 struct Supervisor {
     config: Arc<Config>,
+    form: Form,
     interrupt: Signal,
     terminate: Signal,
 }
 
-pub(super) fn run(config: &Config) -> Outcome {
+pub(super) fn run(config: &Config, form: Form) -> Outcome {
     // A capability could not stop the daemon; whoever runs `up` is its operator.
     let config = &Config { token: None, ..config.clone() };
     config.places.prepare()?;
@@ -77,7 +78,7 @@ pub(super) fn run(config: &Config) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
     let done = runtime.block_on(async {
         let (interrupt, terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
-        Supervisor { config: Arc::new(config.clone()), interrupt, terminate }.supervise(deposed).await
+        Supervisor { config: Arc::new(config.clone()), form, interrupt, terminate }.supervise(deposed).await
     });
     // Threads that wait for a daemon must not keep us.
     runtime.shutdown_background();
@@ -86,7 +87,7 @@ pub(super) fn run(config: &Config) -> Outcome {
 
 impl Supervisor {
     async fn supervise(mut self, deposed: Option<File>) -> Outcome {
-        note_browser(&self.config);
+        output::note(&format!("Browser: {}", browser_of(&self.config)));
         let mut watched = self.begin(deposed).await?;
         self.introduce(&watched).await?;
         loop {
@@ -174,7 +175,12 @@ impl Supervisor {
         let config = Arc::clone(&self.config);
         let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;
         self.check_attached(&status)?;
-        output::say(&connect_help::text(&self.config, &own_program()?, http_of(&status).as_deref()))?;
+        let (program, http) = (own_program()?, http_of(&status));
+        let mut document = connect_help::document(&self.config, &program, http.as_deref());
+        document["browser"] = browser_of(&self.config).into();
+        document["pid"] = status["pid"].clone();
+        document["socket"] = status["socket"].clone();
+        output::report(self.form, &document, || connect_help::text(&self.config, &program, http.as_deref()))?;
         if let Some(why) = status["listen_error"].as_str() {
             output::note(&format!("Without the HTTP door: {why}"));
         }
@@ -269,8 +275,8 @@ fn http_of(status: &Value) -> Option<String> {
     Some(format!("http://{}:{}", show(&listen["addr"]), show(&listen["port"])))
 }
 
-fn note_browser(config: &Config) {
-    let browser = match tabmux_daemon::find_browser(&config.settings) {
+fn browser_of(config: &Config) -> String {
+    match tabmux_daemon::find_browser(&config.settings) {
         Ok(None) => "the built-in fake one, for tests.".to_owned(),
         Ok(Some(Found::Installed { path })) => format!("{}.", path.display()),
         Ok(Some(Found::Running { endpoint, asks_its_user: false })) => format!("{endpoint}, attached to."),
@@ -278,8 +284,7 @@ fn note_browser(config: &Config) {
             format!("{endpoint}, attached to. Click Allow when it asks: now, and again should the daemon crash.")
         }
         Err(fault) => format!("none. {} {}", fault.message, fault.hint),
-    };
-    output::note(&format!("Browser: {browser}"));
+    }
 }
 
 #[cfg(test)]

@@ -73,12 +73,44 @@ pub(super) fn nearest_key(name: &str) -> &'static str {
     KEYS.iter().min_by_key(distance).map_or("session.idle", |key| key.name)
 }
 
-/// The known variable that `name` is most probably a slip of. A `TABMUX_` variable that resembles none is left alone:
-/// test harnesses and wrappers have their own (`TABMUX_BLESS`), and refusing those would break them for nothing.
-pub(super) fn meant_variable(name: &str) -> Option<&'static str> {
-    let mut known = KEYS.iter().filter_map(|key| key.variable).chain(OTHER_VARIABLES);
-    let short = |name: &'_ str| name.strip_prefix("TABMUX_").unwrap_or(name).len();
-    known.find(|variable| *variable != name && edit_distance(name, variable) <= (short(variable) / 4).max(1))
+/// What our own tests and soaks are told; a program that they run inherits it.
+fn is_for_tests(name: &str) -> bool {
+    let exact = ["TABMUX_SEED", "TABMUX_BLESS", "TABMUX_BIN", "TABMUX_FAILPOINTS", "TABMUX_HISTORY_STEPS"];
+    exact.contains(&name) || name.starts_with("TABMUX_SOAK_") || name.starts_with("TABMUX_TEST_")
+}
+
+/// What is wrong with a variable that is no setting; nothing, where it is somebody else's.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stranger {
+    /// A slip of one that there is.
+    Meant(&'static str),
+    /// It begins like ours and resembles none.
+    Unknown,
+}
+
+pub(super) fn stranger(name: &str) -> Option<Stranger> {
+    if OTHER_VARIABLES.contains(&name) || is_for_tests(name) || !begins_like_ours(name) {
+        return None;
+    }
+    let short = |name: &'_ str| name.strip_prefix(PREFIX).unwrap_or(name).len();
+    let mut meant = variables().filter(|variable| edit_distance(name, variable) <= (short(variable) / 4).max(1));
+    match meant.next() {
+        Some(meant) => Some(Stranger::Meant(meant)),
+        None => name.starts_with(PREFIX).then_some(Stranger::Unknown),
+    }
+}
+
+/// All that are read.
+pub(super) fn variables() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter_map(|key| key.variable).chain(OTHER_VARIABLES)
+}
+
+const PREFIX: &str = "TABMUX_";
+
+/// `TABMUX_`, or a slip of it. Other programs have variables that end like ours (`CMUX_WORKSPACE_ID`), and tmux those that begin so.
+fn begins_like_ours(name: &str) -> bool {
+    let prefix = name.split_inclusive('_').next().unwrap_or_default();
+    prefix != "TMUX_" && edit_distance(prefix, PREFIX) <= 2
 }
 
 /// Levenshtein's distance over bytes.
@@ -110,17 +142,29 @@ mod tests {
     }
 
     #[test]
-    fn only_slips_of_a_known_variable_are_taken_for_one() {
-        for (name, meant) in [
-            ("TABMUX_SESION", Some("TABMUX_SESSION")),
-            ("TABMUX_RUNTIMEDIR", Some("TABMUX_RUNTIME_DIR")),
-            ("TABMUX_SESSION_IDEL", Some("TABMUX_SESSION_IDLE")),
-            ("TABMUX_LOGS", Some("TABMUX_LOG")),
+    fn slips_of_a_known_variable_are_told_from_unknown_ones_and_from_other_programs() {
+        use Stranger::{Meant, Unknown};
+        for (name, expected) in [
+            ("TABMUX_SESION", Some(Meant("TABMUX_SESSION"))),
+            ("TABMUX_RUNTIMEDIR", Some(Meant("TABMUX_RUNTIME_DIR"))),
+            ("TABMUX_SESSION_IDEL", Some(Meant("TABMUX_SESSION_IDLE"))),
+            ("TABMUX_LOGS", Some(Meant("TABMUX_LOG"))),
+            ("TABMX_WORKSPACE_ID", Some(Meant("TABMUX_WORKSPACE_ID"))),
+            ("TABMUX_NOSUCH", Some(Unknown)),
+            ("TABMUX_", Some(Unknown)),
             ("TABMUX_BLESS", None),
             ("TABMUX_TEST_DIR", None),
+            ("TABMUX_SOAK_ROUNDS", None),
             ("TABMUX_BIN", None),
+            ("TABMUX_TOKEN", None),
+            ("CMUX_WORKSPACE_ID", None),
+            ("CMUX_SURFACE_ID", None),
+            ("TMUX_WORKSPACE_ID", None),
+            ("TMUX_TMPDIR", None),
+            ("TABLE_SPACE", None),
+            ("HOME", None),
         ] {
-            assert_eq!(meant_variable(name), meant, "{name}");
+            assert_eq!(stranger(name), expected, "{name}");
         }
     }
 }

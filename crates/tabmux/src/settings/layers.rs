@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, KEYS};
+use super::keys::{self, KEYS, Stranger};
 use super::{Environment, Flags};
 use crate::failure::{Failure, Outcome};
 
@@ -101,11 +101,12 @@ impl Layers {
         for (name, value) in &env.variables {
             if let Some(key) = KEYS.iter().find(|key| key.variable == Some(name.as_str())) {
                 self.put(key.name, Raw::One(value.clone()), format!("variable {name}"))?;
-            } else if !keys::OTHER_VARIABLES.contains(&name.as_str())
-                && let Some(meant) = keys::meant_variable(name)
-            {
-                let message = format!("{name} = {value:?} (a variable) is not a setting.");
-                return Err(Failure::configuration(message, format!("Did you mean {meant}? Rename or unset it.")));
+            } else if let Some(stranger) = keys::stranger(name) {
+                let hint = match stranger {
+                    Stranger::Meant(meant) => format!("Did you mean {meant}? Rename or unset it."),
+                    Stranger::Unknown => format!("Unset it. Variables are: {}.", keys::variables().collect::<Vec<_>>().join(", ")),
+                };
+                return Err(Failure::configuration(format!("{name} = {value:?} (a variable) is not a setting."), hint));
             }
         }
         Ok(())

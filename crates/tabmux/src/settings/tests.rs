@@ -137,8 +137,13 @@ fn a_bad_value_names_key_value_source_and_choices() {
 }
 
 #[test]
-fn a_slip_of_a_variable_is_an_error_and_a_stranger_is_not() {
+fn a_variable_that_is_not_ours_is_an_error_where_it_begins_like_one() {
     assert!(Desk::new().var("TABMUX_BROWSR", "fake").complaint().contains("Did you mean TABMUX_BROWSER?"));
+    let unknown = Desk::new().var("TABMUX_NOSUCH", "1").complaint();
+    for part in ["TABMUX_NOSUCH = \"1\"", "TABMUX_SESSION_IDLE", "TABMUX_TOKEN"] {
+        assert!(unknown.contains(part), "{part}: {unknown}");
+    }
+    assert!(Desk::new().var("CMUX_WORKSPACE_ID", "w").config().is_ok());
     assert!(Desk::new().var("TABMUX_BLESS", "1").config().is_ok());
 }
 

@@ -151,6 +151,25 @@ fn a_tab_number_leads_into_any_session_of_the_caller_and_into_no_other() {
     assert_eq!(admit_number(&mut world, you, None, tab), Ok((one, Some(TabId(1)))));
 }
 
+/// S2.14: a conflict is for what is another's.
+#[test]
+fn the_number_of_a_closed_tab_is_gone_for_its_owner_and_foreign_to_others() {
+    let mut world = World::new();
+    let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
+    let id = world.open(me, "web");
+    let [closed, moved] = [(); 2].map(|()| world.add_tab(id));
+    let [first, second] = [closed, moved].map(|tab| world.tab(id, tab).number);
+    world.registry.remove_tab(id, closed);
+    world.registry.rehouse(id, super::super::House { context: "c2".into(), isolation: "", settings: "" }, Vec::new(), 0).unwrap();
+    for number in [first, second] {
+        for target in [None, Some("web")] {
+            let gone = admit_number(&mut world, me, target, number).unwrap_err();
+            assert_eq!((gone.code, gone.message), (Code::TabGone, format!("Tab {number} was closed.")));
+            assert_eq!(admit_number(&mut world, you, target, number), Err(foreign_tab()), "{target:?} {number}");
+        }
+    }
+}
+
 /// S2.14
 #[test]
 fn a_stranger_names_the_session_of_its_tab_by_the_uuid() {

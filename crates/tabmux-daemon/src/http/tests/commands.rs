@@ -126,6 +126,8 @@ async fn a_tab_of_another_session_is_a_conflict() {
     let own = door.send("POST /commands", &[("X-Instance-ID", &id)], r#"{"name":"click_element","tabId":7}"#).await;
     assert_eq!(own.status, 200);
     assert_eq!(door.hub.commands.lock().unwrap()[1].1.tab, Some(TabNumber(7)));
+    let none = door.send("POST /commands", &[("X-Instance-ID", &id)], r#"{"name":"click_element","tabId":null}"#).await;
+    assert_eq!((none.status, door.hub.commands.lock().unwrap()[2].1.tab), (200, None), "null is absent");
 }
 
 /// S2.34

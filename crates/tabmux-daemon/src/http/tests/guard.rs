@@ -136,9 +136,17 @@ async fn unknown_paths_list_the_known_ones_and_wrong_methods_the_right_ones() {
         assert!(answer.body["error"]["hint"].as_str().unwrap().contains("/commands"), "{answer:?}");
     }
     for (path, allow) in
-        [("GET /commands", "POST"), ("POST /health", "GET"), ("PUT /mcp", "GET, POST, DELETE"), ("PATCH /mcp/a", "GET, POST, DELETE")]
+        [("GET /commands", "POST"), ("POST /health", "GET, HEAD"), ("PUT /mcp", "GET, POST, DELETE"), ("PATCH /mcp/a", "GET, POST, DELETE")]
     {
         let answer = door.send(path, &[], "").await;
         assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{path}");
     }
+}
+
+/// A watchdog that only asks whether it is there.
+#[tokio::test]
+async fn health_answers_head_without_a_body() {
+    let door = TestDoor::open().await;
+    let answer = door.send("HEAD /health", &[("Authorization", LEFT_OUT)], "").await;
+    assert_eq!((answer.status, &answer.body), (200, &Value::Null));
 }

@@ -74,6 +74,29 @@ async fn the_tab_of_another_is_a_conflict_and_nothing_runs_or_is_made() {
     assert_eq!(code(denied), Some(Code::PolicyDenied), "what the rules do not allow is no conflict");
 }
 
+/// S2.26
+#[tokio::test]
+async fn a_list_of_tabs_says_where_the_session_is() {
+    let house = House::new();
+    let backend = HubBackend::new(Arc::clone(&house.hub));
+    let tab = command(&backend, token("a"), "navigate", json!({"url": "http://a.test/"}), None).await.unwrap().tab;
+    command(&backend, token("a"), "new_page", json!({"url": "http://b.test/"}), None).await.unwrap();
+    command(&backend, token("a"), "select_page", json!({"pageIdx": 0}), None).await.unwrap();
+    let listed = command(&backend, token("a"), "list_pages", json!({}), None).await.unwrap();
+    assert_eq!((listed.tab, listed.url.as_deref()), (tab, Some("http://a.test/")));
+}
+
+/// S2.14: a conflict is for what is another's.
+#[tokio::test]
+async fn ones_own_closed_tab_is_gone_and_no_conflict() {
+    let house = House::new();
+    let backend = HubBackend::new(Arc::clone(&house.hub));
+    let tab = command(&backend, token("a"), "navigate", json!({"url": "http://a.test/"}), None).await.unwrap().tab;
+    command(&backend, token("a"), "close_page", json!({}), tab).await.unwrap();
+    assert_eq!(code(command(&backend, token("a"), "snapshot", json!({}), tab).await), Some(Code::TabGone));
+    assert_eq!(command(&backend, token("b"), "snapshot", json!({}), tab).await.err(), Some(CommandRefusal::ForeignTab));
+}
+
 /// S2.13
 #[tokio::test]
 async fn a_session_is_there_for_its_owner_only() {

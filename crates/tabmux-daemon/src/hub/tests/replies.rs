@@ -124,24 +124,28 @@ async fn an_unknown_tool_or_argument_is_answered_without_a_session() {
 async fn the_tokens_of_replies_are_counted_in_all_and_by_session() {
     let house = House::new();
     let (agent, other, operator) = (house.agent("a"), house.agent("b"), house.operator());
-    agent.ok("start_browser", json!({"sessionId": "mine"})).await;
-    other.ok("start_browser", json!({"sessionId": "theirs"})).await;
+    // Names are each caller's own: the same one twice is two sessions.
+    agent.ok("start_browser", json!({"sessionId": "web"})).await;
+    other.ok("start_browser", json!({"sessionId": "web"})).await;
     let count = |agent: &crate::testing::Agent| house.hub.tokens_seen_by(agent.client);
     let before = count(&operator);
     let mut cost = 0;
     for _ in 0..2 {
-        cost += tabmux_tools::tokens(&agent.eval("mine", "\"some words to read\"").await.unwrap());
-        cost += tabmux_tools::tokens(&agent.eval("mine", "throw(\"x\")").await.unwrap_err().to_string());
+        cost += tabmux_tools::tokens(&agent.eval("web", "\"some words to read\"").await.unwrap());
+        cost += tabmux_tools::tokens(&agent.eval("web", "throw(\"x\")").await.unwrap_err().to_string());
     }
     let after = count(&operator);
+    let only = |counted: serde_json::Value| counted["sessions"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let ([mine], [theirs]) = (&only(count(&agent))[..], &only(count(&other))[..]) else { panic!("each sees its own: {after}") };
     let grown = |of: &str| after.pointer(of).unwrap().as_u64().unwrap() - before.pointer(of).unwrap().as_u64().unwrap();
     let cost = u64::try_from(cost).unwrap();
     assert!(cost > 10, "{cost}");
-    assert_eq!((grown("/total"), grown("/sessions/mine"), grown("/sessions/theirs")), (cost, cost, 0));
-    assert_eq!(count(&agent)["sessions"], json!({"mine": after["sessions"]["mine"]}));
-    assert_eq!(count(&other)["sessions"], json!({"theirs": after["sessions"]["theirs"]}));
+    let of = |id: &str| grown(&format!("/sessions/{id}/tokens"));
+    assert_eq!((grown("/total"), of(mine), of(theirs)), (cost, cost, 0));
+    assert_eq!(count(&agent)["sessions"][mine], after["sessions"][mine]);
+    assert_eq!((&after["sessions"][mine]["name"], &after["sessions"][theirs]["name"]), (&json!("web"), &json!("web")));
     let rows = house.hub.sessions(agent.client, false).await.unwrap();
-    assert_eq!(rows["sessions"][0]["tokens"], after["sessions"]["mine"]);
+    assert_eq!(rows["sessions"][0]["tokens"], after["sessions"][mine]["tokens"]);
 }
 
 /// The contract's `status --json`, as far as the hub knows it.

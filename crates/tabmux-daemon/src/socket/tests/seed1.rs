@@ -99,9 +99,63 @@ async fn a_request_without_a_session_works_as_for_a_single_client() {
 #[tokio::test]
 async fn status_says_whether_the_extension_is_connected() {
     let street = Street::new();
-    let (mut peer, _) = registered(&street).await;
-    let answer = peer.ask(json!({"type": "STATUS", "id": "s"})).await;
-    assert_eq!(answer, json!({"type": "STATUS_OK", "id": "s", "extensionConnected": false, "activeSessions": 1}));
+    let (mut peer, session) = registered(&street).await;
+    let status = async |peer: &mut Peer| peer.ask(json!({"type": "STATUS", "id": "s"})).await;
+    let of = |active: usize| json!({"type": "STATUS_OK", "id": "s", "extensionConnected": false, "activeSessions": active});
+    assert_eq!(status(&mut peer).await, of(0), "what is only reserved is no session yet");
+    peer.ask(request("1", Some(&session), "navigate", json!({"url": "http://a.test/"}))).await;
+    assert_eq!(status(&mut peer).await, of(1));
+    drop(peer);
+    let hub = &street.house.hub;
+    eventually("it is an orphan", || hub.look(|registry| registry.counts().orphaned) == 1).await;
+    assert_eq!(status(&mut street.connect()).await, of(0), "an orphan is not active");
+}
+
+/// S1.14: REGISTER reserves an id, the first REQUEST makes the session.
+#[tokio::test]
+async fn what_was_only_reserved_is_not_listed_and_ends_with_its_connection() {
+    let street = Street::new();
+    let (mut peer, session) = registered(&street).await;
+    peer.ask(json!({"type": "REGISTER", "id": "r2"})).await;
+    let operator = street.house.operator();
+    let listed = async || {
+        let all = street.house.hub.sessions(operator.client, true).await.unwrap();
+        all["sessions"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((listed().await.len(), street.house.sessions()), (0, 2));
+    peer.ask(request("1", Some(&session), "navigate", json!({"url": "http://a.test/"}))).await;
+    assert_eq!(listed().await, [session.as_str()]);
+    drop(peer);
+    eventually("the reservation is gone", || street.house.sessions() == 1).await;
+    assert_eq!(listed().await, [session]);
+    let orphaned = || street.house.hub.look(|registry| registry.counts().orphaned);
+    eventually("what was made waits for the grace time", || orphaned() == 1).await;
+}
+
+/// S1.15: as `/commands` has it.
+#[tokio::test]
+async fn a_screenshot_brings_its_picture() {
+    let street = Street::new();
+    let (mut peer, session) = registered(&street).await;
+    peer.ask(request("1", Some(&session), "navigate", json!({"url": "http://a.test/"}))).await;
+    let answer = peer.ask(request("2", Some(&session), "screenshot", json!({}))).await;
+    let picture = &answer["payload"]["data"]["images"][0];
+    assert!(picture["mimeType"].as_str().is_some_and(|mime| mime.starts_with("image/")), "{answer}");
+    assert!(picture["data"].as_str().is_some_and(|data| !data.is_empty()), "{answer}");
+    let none = peer.ask(request("3", Some(&session), "read_text", json!({}))).await;
+    assert_eq!(none["payload"]["data"].get("images"), None);
+}
+
+/// S1.46
+#[tokio::test]
+async fn an_id_that_no_number_can_hold_comes_back_digit_by_digit() {
+    let street = Street::new();
+    let mut peer = street.connect();
+    for frame in [r#""type":"PING""#, r#""type":"REQUEST","action":"read_text""#, r#""type":"NONE""#] {
+        peer.send_bytes(format!("{{\"id\":123456789012345678901234567890,{frame}}}\n").as_bytes()).await;
+        let line = peer.next_line().await.unwrap();
+        assert!(line.contains("\"id\":123456789012345678901234567890"), "{line}");
+    }
 }
 
 /// S1.37: another connection's session is not there.

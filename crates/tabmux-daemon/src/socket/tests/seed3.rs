@@ -129,3 +129,41 @@ async fn an_unknown_method_names_the_ones_there_are() {
     assert_eq!(code(&answer), "bad_argument");
     assert!(answer["error"]["hint"].as_str().unwrap().contains("browser.agent_session.open"), "{answer}");
 }
+
+/// S3.3, S3.14, S3.15, S3.22
+#[tokio::test]
+async fn open_with_a_session_id_is_that_session_of_the_caller_also_when_no_seat_is_free() {
+    let street = Street::of(crate::testing::House::with(|settings| settings.limits.max_sessions = 1));
+    let (one, two) = (street.door.tokens.new_token("one").unwrap(), street.door.tokens.new_token("two").unwrap());
+    let params = |token: &str, more: Value| {
+        let mut params = json!({"caller": {"token": token}});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let mut peer = street.connect();
+    let mine = opened(&mut peer, params(&one, json!({"url": "http://a.test/"}))).await;
+    assert_eq!(code(&peer.ask(method(2, "open", params(&one, json!({})))).await), "capacity");
+    assert_eq!(opened(&mut peer, params(&one, json!({"session_id": mine}))).await, mine);
+    let again = peer.ask(method(3, "open", params(&one, json!({"session_id": mine, "url": "http://b.test/"})))).await;
+    let result = &again["result"];
+    assert_eq!((&result["session_id"], &result["tab_id"], &result["url"]), (&json!(mine), &json!("t2"), &json!("http://b.test/")));
+    let foreign = peer.ask(method(4, "open", params(&two, json!({"session_id": mine})))).await;
+    assert_eq!(code(&foreign), "session_not_found");
+    let none = peer.ask(method(5, "open", params(&one, json!({"session_id": "11111111-1111-4111-8111-111111111111"})))).await;
+    assert_eq!(code(&none), "session_not_found");
+    let other = peer.ask(method(6, "open", params(&one, json!({"session_id": mine, "profile_id": "work"})))).await;
+    assert_eq!(code(&other), "policy_denied", "{other}");
+    assert_eq!(street.house.sessions(), 1);
+}
+
+/// S3.12: an empty description is none.
+#[tokio::test]
+async fn who_identified_itself_and_says_nothing_more_is_not_the_operator() {
+    let street = Street::new();
+    let mut peer = street.connect();
+    peer.ask(json!({"id": 0, "method": "system.identify"})).await;
+    opened(&mut peer, json!({"caller": {}})).await;
+    let list = peer.ask(method(2, "list", json!({}))).await;
+    let rows = list["result"]["sessions"].as_array().unwrap();
+    assert!(rows.len() == 1 && rows[0]["agent_id"] != "operator", "{list}");
+}
