@@ -246,6 +246,11 @@ impl Page for CdpPage {
         self.state.title()
     }
 
+    async fn refresh_title(&self) {
+        // Late or gone: what is known of it stands.
+        let _ = tokio::time::timeout(HOUSEKEEPING, self.read_title()).await;
+    }
+
     fn status(&self) -> Option<u16> {
         self.state.status()
     }

@@ -247,7 +247,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Where the page is now; never waits for the page.
     fn url(&self) -> String;
+    /// As it was when somebody last looked at the page, or asked for it.
     fn title(&self) -> String;
+
+    /// Asks the browser what the title is now, which a page changes without telling. Not for long, and never the page itself.
+    async fn refresh_title(&self) {}
 
     /// What the server answered with the document, where that is known.
     fn status(&self) -> Option<u16> {

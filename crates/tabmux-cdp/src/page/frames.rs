@@ -143,10 +143,10 @@ impl Frames {
         self.worlds.retain(|name, world| name != frame || world.context != gone.context || world.session != gone.session);
     }
 
-    pub(super) fn is_ready(&mut self, frame: &str, which: &World) {
-        if let Some(world) = self.worlds.get_mut(frame).filter(|world| world.context == which.context && world.session == which.session) {
-            world.ready = true;
-        }
+    /// The page script is in this world; says whether it is still the frame's.
+    pub(super) fn is_ready(&mut self, frame: &str, which: &World) -> bool {
+        let world = self.worlds.get_mut(frame).filter(|world| world.context == which.context && world.session == which.session);
+        world.map(|world| world.ready = true).is_some()
     }
 
     /// The frames that the main frame's script cannot look into, in a fixed order.

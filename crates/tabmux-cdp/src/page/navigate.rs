@@ -8,7 +8,7 @@ use super::CdpPage;
 use super::arrival::{ARRIVE, BEGIN};
 use super::state::{Life, Progress};
 use crate::CdpError;
-use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, Reload};
+use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, NavigationEntry, Reload};
 
 /// How often a page may send itself on before it is where it is.
 const HOPS: usize = 4;
@@ -167,17 +167,28 @@ impl CdpPage {
 
     /// From the browser's own list, which answers even when the page's scripts do not.
     async fn read_place(&self) -> Result<()> {
-        let history = match self.call(&GetNavigationHistory::default()).await {
-            Ok(history) => history,
-            // It is on its way elsewhere already, and what it tells by itself is known.
-            Err(CdpError::Refused { .. }) => return Ok(()),
-            Err(gone) => return Err(gone.into()),
-        };
-        let current = usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at));
-        if let Some(entry) = current {
+        if let Some(entry) = self.current_entry().await? {
             self.state.set_place(entry.url, entry.title);
         }
         Ok(())
+    }
+
+    /// The title alone: of a page that is on its way the list may still name another place.
+    pub(super) async fn read_title(&self) -> Result<()> {
+        if let Some(entry) = self.current_entry().await? {
+            self.state.has_title_at(&entry.url, entry.title);
+        }
+        Ok(())
+    }
+
+    async fn current_entry(&self) -> Result<Option<NavigationEntry>> {
+        let history = match self.call(&GetNavigationHistory::default()).await {
+            Ok(history) => history,
+            // It is on its way elsewhere already, and what it tells by itself is known.
+            Err(CdpError::Refused { .. }) => return Ok(None),
+            Err(gone) => return Err(gone.into()),
+        };
+        Ok(usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at)))
     }
 }
 
