@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
 use tabmux_driver::{
-    Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Shot,
+    Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Reading, Shot,
+    Sight, StorageArea, StorageItem,
 };
 
 use crate::support;
@@ -96,6 +97,27 @@ async fn when_the_browser_dies_every_call_says_so() {
     assert!(matches!(soon(page.navigate(Navigation::Reload)).await, Err(DriverError::BrowserGone(_))));
     assert!(matches!(soon(browser.open_context(&ContextSpec::default())).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
     soon(browser.gone()).await;
+}
+
+/// JavaScript cuts texts where it likes, and no Rust string holds half a character.
+#[tokio::test]
+async fn half_a_character_costs_no_answer() {
+    let browser = support::chromium().await;
+    let half = "'Nice day \u{1f600}'.substring(0, 10)";
+    let site = support::site(move |_| format!("<p id=p></p><script>p.textContent = {half}; localStorage.note = {half}</script>")).await;
+    let page = page(&browser).await;
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    let read = "Nice day \u{fffd}";
+    assert_eq!(soon(page.evaluate(&format!("console.log({half}), [{half}]"))).await, Ok(json!([read])));
+    let text = soon(page.read(&Reading { selector: None, budget: 1000, cursor: None })).await.expect("it is read").text;
+    assert!(text.contains(read), "{text:?}");
+    let seen = soon(page.snapshot(&Sight::default())).await.expect("it is seen").text;
+    assert!(seen.contains("Nice day"), "{seen:?}");
+    soon(page.elements()).await.expect("it is seen");
+    let kept = soon(page.storage(StorageArea::Local)).await.expect("it is read");
+    assert_eq!(kept, [StorageItem { name: "note".into(), value: read.into() }]);
+    let (logged, _) = page.take_log();
+    assert!(logged.iter().any(|entry| entry.text == read), "{logged:?}");
 }
 
 /// Counts are exact, so that nobody makes a tool slower without noticing.
