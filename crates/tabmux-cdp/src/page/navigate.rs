@@ -50,8 +50,7 @@ impl CdpPage {
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
             if reply.is_download == Some(true) {
-                let why = "it is a download; the page stays where it was";
-                return Err(DriverError::NavigationFailed(format!("{error} at {url}: {why}")));
+                return Err(DriverError::BecameDownload(url.to_owned()));
             }
             return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
         }
@@ -99,8 +98,7 @@ impl CdpPage {
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
         // Nothing was shown instead, and nothing will come.
         if error == "net::ERR_ABORTED" {
-            let why = "the page stays where it was; the address gives a download or an empty answer";
-            return DriverError::NavigationFailed(format!("{error} at {url}: {why}"));
+            return DriverError::NoDocument(url.to_owned());
         }
         // Chromium shows its error page; what follows must not meet it half loaded.
         if let Some(loader) = loader
@@ -133,7 +131,7 @@ impl CdpPage {
         let at = usize::try_from(history.current_index + by).ok();
         let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
             let which = if by < 0 { "earlier" } else { "later" };
-            return Err(DriverError::NavigationFailed(format!("There is no {which} page in this tab's history.")));
+            return Err(DriverError::NoHistory(which));
         };
         let mut progress = self.state.watch();
         let before = mark(&mut progress);

@@ -181,14 +181,22 @@ async fn the_pages_of_a_context_have_its_viewport_also_popups() {
 #[tokio::test]
 async fn an_address_without_a_page_fails_at_once_and_leaves_the_page_where_it_was() {
     let browser = support::chromium().await;
-    let site = support::site(|_| "hello".into()).await;
+    let site = support::serve(|request| match request.split(' ').nth(1).unwrap_or_default() {
+        "/nothing" => support::response("204 No Content", ""),
+        "/file" => support::response("200 OK\r\nContent-Disposition: attachment; filename=a.bin", "x"),
+        "/pdf" => support::response("200 OK\r\nContent-Type: application/pdf", "%PDF-1.4\n%%EOF"),
+        _ => support::page("hello"),
+    });
+    let site = site.await;
     let page = page(&browser).await;
     soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("it goes");
-    for path in ["/nothing", "/download"] {
-        let error = soon(page.navigate(Navigation::To(&format!("{site}{path}")))).await.expect_err("there is no page");
-        assert!(matches!(&error, DriverError::NavigationFailed(text) if text.contains("stays where it was")), "{error:?}");
+    for path in ["/nothing", "/file", "/pdf"] {
+        let url = format!("{site}{path}");
+        let why = if path == "/nothing" { DriverError::NoDocument } else { DriverError::BecameDownload };
+        assert_eq!(soon(page.navigate(Navigation::To(&url))).await, Err(why(url)));
         assert_eq!(page.url(), format!("{site}/here"));
     }
+    assert_eq!(soon(page.navigate(Navigation::Forward)).await, Err(DriverError::NoHistory("later")));
 }
 
 /// S4.23: whatever way a page opens another one, it joins, and says where it is.

@@ -155,10 +155,7 @@ impl Page for FakePage {
         let visit = Visit::to(locked(&self.state).history.target(to)?)?;
         if visit::is_download(&visit.url) {
             self.context.upgrade().map_or(Ok(()), |context| context.world.download(&visit.url))?;
-            return Err(DriverError::NavigationFailed(format!(
-                "net::ERR_ABORTED at {}: it is a download; the page stays where it was",
-                visit.url
-            )));
+            return Err(DriverError::BecameDownload(visit.url));
         }
         if !visit.delay.is_zero() {
             tokio::select! {
