@@ -28,6 +28,7 @@ mod state;
 mod storage;
 mod traffic;
 mod underway;
+mod value;
 mod wait;
 mod world;
 
@@ -216,11 +217,23 @@ impl CdpPage {
         self.call_in(&self.session, command).await
     }
 
-    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
     async fn call_in<C: Command>(&self, session: &str, command: &C) -> std::result::Result<C::Reply, CdpError> {
+        self.unless_crashed(|| self.connection.send(Some(session), command)).await
+    }
+
+    /// A reply that is longer is not read.
+    async fn call_within<C: Command>(&self, command: &C, most: usize) -> std::result::Result<C::Reply, CdpError> {
+        self.unless_crashed(|| self.connection.send_within(Some(&self.session), command, most)).await
+    }
+
+    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
+    async fn unless_crashed<R, F>(&self, send: impl FnOnce() -> F) -> std::result::Result<R, CdpError>
+    where
+        F: Future<Output = std::result::Result<R, CdpError>>,
+    {
         let mut progress = self.state.watch();
         let alive = progress.borrow().life == Life::Alive;
-        let reply = self.connection.call(Some(session), command);
+        let reply = send();
         if !alive {
             return reply.await;
         }

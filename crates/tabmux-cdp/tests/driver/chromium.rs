@@ -56,6 +56,62 @@ async fn scripts_of_every_shape_give_their_value() {
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
 }
 
+/// What `JSON.stringify` makes an empty object of is told as what it is. Plain data, dates, maps and sets cost no round trip more.
+#[tokio::test]
+async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "<p id=p class=c>words</p>".into()).await;
+    let page = page(&browser).await;
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    let tap = browser.connection().tap(100);
+    let plain = [
+        ("new Date(0)", json!("1970-01-01T00:00:00.000Z")),
+        ("new Date(NaN)", json!(null)),
+        (
+            "({ when: new Date(0), gone: undefined, f: () => 1, list: [undefined, NaN, -0] })",
+            json!({ "when": "1970-01-01T00:00:00.000Z", "list": [null, null, 0] }),
+        ),
+        ("new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
+        ("/x+/gi", json!("/x+/gi")),
+        ("[10n]", json!(["10n"])),
+    ];
+    for (script, value) in plain {
+        let before = tap.sent().len();
+        assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
+        let waited = tap.sent().into_iter().skip(before).filter(|sent| sent.method != "Runtime.releaseObject").count();
+        assert_eq!(waited, 1, "{script}");
+    }
+    let own = [
+        ("new URL('http://a.test/b')", json!("http://a.test/b")),
+        ("const one = { x: 1 }; [one, one]", json!([{ "x": 1 }, { "x": 1 }])),
+        ("[new Uint8Array([1, 2])]", json!([[1, 2]])),
+        ("({ toJSON: () => 5 })", json!(5)),
+        ("document.querySelector('p')", json!("<p id=\"p\" class=\"c\"></p>")),
+        ("document.querySelectorAll('p')", json!(["<p id=\"p\" class=\"c\"></p>"])),
+        ("new DOMPoint(1, 2)", json!({ "x": 1, "y": 2, "z": 0, "w": 1 })),
+        ("({ failed: new TypeError('no milk') }).failed.message", json!("no milk")),
+    ];
+    for (script, value) in own {
+        assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
+    }
+    let error = soon(page.evaluate("({ failed: new TypeError('no milk') })")).await.expect("it is told");
+    assert_eq!((&error["failed"]["name"], &error["failed"]["message"]), (&json!("TypeError"), &json!("no milk")));
+    let error = soon(page.evaluate("const ring = {}; ring.ring = ring; ring")).await.expect_err("it has no end");
+    assert!(error.to_string().contains("JSON"), "{error}");
+}
+
+/// Reading it would hold up everybody else's pages.
+#[tokio::test]
+async fn a_value_that_nobody_could_be_told_is_refused_by_its_length() {
+    let browser = support::chromium().await;
+    let page = page(&browser).await;
+    for script in ["'x'.repeat(20_000_000)", "[new URL('http://a.test/'), 'x'.repeat(20_000_000)]"] {
+        let error = soon(page.evaluate(script)).await.expect_err("it is too long").to_string();
+        assert!(error.contains("too long") && error.contains("MB"), "{error}");
+    }
+    assert_eq!(soon(page.evaluate("1")).await, Ok(json!(1)));
+}
+
 #[tokio::test]
 async fn a_spinning_script_that_is_given_up_frees_its_page_and_disturbs_no_other() {
     let browser = support::chromium().await;
