@@ -319,6 +319,10 @@ impl Page for CdpPage {
         self.arrived().await
     }
 
+    fn opened(&self) -> u64 {
+        self.state.opened_by_act()
+    }
+
     async fn read(&self, reading: &Reading) -> Result<Article> {
         self.state.usable()?;
         let given_up = GivenUp::unless_done(self);

@@ -277,6 +277,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// How many pages it asked for since somebody last acted on it; they may not be there yet, and not every one comes.
+    fn opened(&self) -> u64 {
+        0
+    }
+
     /// What the page has for reading.
     async fn read(&self, reading: &Reading) -> Result<Article>;
 

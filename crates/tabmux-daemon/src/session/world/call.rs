@@ -82,7 +82,10 @@ impl World {
                         let opened = changes::append(&mut reply, &*page, pages.reach(), pages.domains()).await?;
                         self.has_popups(popups + opened).await;
                     }
-                    After::Arrival => changes::check_arrival(&reply, &*page, pages.domains()).await?,
+                    After::Arrival => {
+                        changes::check_arrival(&reply, &*page, pages.domains()).await?;
+                        self.has_popups(popups + page.opened()).await;
+                    }
                 }
             }
             let (tab, url) = pages.worked_on();
