@@ -88,8 +88,24 @@ impl Connection {
 
     /// Queues the command now; the future only waits for the reply. So several can be under way in a known order.
     pub fn send<C: Command>(&self, session: Option<&str>, command: &C) -> impl Future<Output = Result<C::Reply>> + Send + use<C> {
+        self.send_within(session, command, usize::MAX)
+    }
+
+    /// The same, but a reply that is longer than `most` bytes is refused by its length, before anybody reads it.
+    pub fn send_within<C: Command>(
+        &self,
+        session: Option<&str>,
+        command: &C,
+        most: usize,
+    ) -> impl Future<Output = Result<C::Reply>> + Send + use<C> {
         let asked = self.0.shared.ask(session, command);
-        async move { shared::decode(C::METHOD, asked?.await?).await }
+        async move {
+            let frame = asked?.await?;
+            match frame.len() {
+                bytes if bytes > most => Err(CdpError::TooLong { method: C::METHOD, bytes }),
+                _ => shared::decode(C::METHOD, frame).await,
+            }
+        }
     }
 
     /// From now on the session's events go to `listener`, first those that came since the browser attached: they were kept,

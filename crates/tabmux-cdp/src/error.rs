@@ -21,6 +21,9 @@ pub enum CdpError {
     /// The browser answered something this side cannot read.
     #[error("an answer to {method} cannot be read: {why}")]
     Unreadable { method: &'static str, why: String },
+    /// The browser answered more than anybody reads.
+    #[error("an answer to {method} is too long: {bytes} bytes")]
+    TooLong { method: &'static str, bytes: usize },
     /// The browser did not answer a command of our own in time.
     #[error("{method} was not answered in time")]
     Late { method: &'static str },
@@ -37,7 +40,7 @@ impl From<CdpError> for DriverError {
             CdpError::Disconnected(why) => Self::BrowserGone(why),
             CdpError::Late { .. } => Self::Late(error.to_string()),
             CdpError::Busy { .. } => Self::Busy(error.to_string()),
-            CdpError::Refused { .. } | CdpError::Unreadable { .. } => Self::Unsupported(error.to_string()),
+            CdpError::Refused { .. } | CdpError::Unreadable { .. } | CdpError::TooLong { .. } => Self::Unsupported(error.to_string()),
         }
     }
 }

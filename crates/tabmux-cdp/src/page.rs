@@ -30,6 +30,7 @@ mod state;
 mod storage;
 mod traffic;
 mod underway;
+mod value;
 mod wait;
 mod world;
 
@@ -218,11 +219,23 @@ impl CdpPage {
         self.call_in(&self.session, command).await
     }
 
-    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
     async fn call_in<C: Command>(&self, session: &str, command: &C) -> std::result::Result<C::Reply, CdpError> {
+        self.unless_crashed(|| self.connection.send(Some(session), command)).await
+    }
+
+    /// A reply that is longer is not read.
+    async fn call_within<C: Command>(&self, command: &C, most: usize) -> std::result::Result<C::Reply, CdpError> {
+        self.unless_crashed(|| self.connection.send_within(Some(&self.session), command, most)).await
+    }
+
+    /// Chromium leaves what a crashing renderer was asked unanswered, so a crash ends the call here.
+    async fn unless_crashed<R, F>(&self, send: impl FnOnce() -> F) -> std::result::Result<R, CdpError>
+    where
+        F: Future<Output = std::result::Result<R, CdpError>>,
+    {
         let mut progress = self.state.watch();
         let alive = progress.borrow().life == Life::Alive;
-        let reply = self.connection.call(Some(session), command);
+        let reply = send();
         if !alive {
             return reply.await;
         }
@@ -246,6 +259,11 @@ impl Page for CdpPage {
 
     fn title(&self) -> String {
         self.state.title()
+    }
+
+    async fn refresh_title(&self) {
+        // Late or gone: what is known of it stands.
+        let _ = tokio::time::timeout(HOUSEKEEPING, self.read_title()).await;
     }
 
     fn status(&self) -> Option<u16> {
@@ -301,6 +319,10 @@ impl Page for CdpPage {
 
     async fn arrival(&self) -> Option<String> {
         self.arrived().await
+    }
+
+    fn opened(&self) -> u64 {
+        self.state.opened_by_act()
     }
 
     async fn read(&self, reading: &Reading) -> Result<Article> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::protocol::Command;
-use crate::{CdpError, Result};
+use crate::{CdpError, Result, lenient};
 
 /// Chromium's own code for "Session with given id not found.".
 const SESSION_NOT_FOUND: i64 = -32001;
@@ -113,7 +113,7 @@ pub(crate) fn params(frame: &[u8]) -> serde_json::Result<&RawValue> {
 /// What a reply says.
 pub(crate) fn decode<R: DeserializeOwned>(method: &'static str, frame: &[u8]) -> Result<R> {
     let unreadable = |why: String| CdpError::Unreadable { method, why };
-    match serde_json::from_slice(frame).map_err(|error| unreadable(error.to_string()))? {
+    match lenient::read(frame).map_err(|error| unreadable(error.to_string()))? {
         Answer { error: Some(Refusal { code: SESSION_NOT_FOUND, .. }), .. } => Err(CdpError::SessionGone),
         Answer { error: Some(Refusal { code, message, data }), .. } => {
             let message = data.map_or(message.clone(), |data| format!("{message} {data}"));

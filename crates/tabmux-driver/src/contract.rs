@@ -123,7 +123,7 @@ pub async fn history_goes_back_and_forward_and_no_further(browser: Arc<dyn Brows
         assert_eq!(&page.url(), url, "{step:?}");
     }
     let error = soon(page.navigate(Navigation::Forward)).await.expect_err("there is nothing ahead");
-    assert!(matches!(error, DriverError::NavigationFailed(_)), "{error:?}");
+    assert!(matches!(error, DriverError::NoHistory(_)), "{error:?}");
     assert_eq!(page.url(), two);
 }
 

@@ -16,6 +16,14 @@ pub enum DriverError {
     BrowserGone(String),
     #[error("{0}")]
     NavigationFailed(String),
+    /// The address gave no document, so the page stays; perhaps it gave a file.
+    #[error("net::ERR_ABORTED at {0}: it gives a download or an empty answer; the page stays where it was.")]
+    NoDocument(String),
+    #[error("{0} is a download, which began; the page stays where it was.")]
+    BecameDownload(String),
+    /// `earlier` or `later`.
+    #[error("There is no {0} page in this tab's history.")]
+    NoHistory(&'static str),
     #[error("The script failed: {0}")]
     ScriptFailed(String),
     #[error("A dialog is open ({kind}): {text:?}.")]
@@ -74,7 +82,10 @@ pub enum DriverError {
 impl DriverError {
     /// Whether a navigation came to nothing and the page is fine.
     pub fn is_unreached(&self) -> bool {
-        matches!(self, Self::NavigationFailed(_) | Self::CertificateRefused(_))
+        matches!(
+            self,
+            Self::NavigationFailed(_) | Self::CertificateRefused(_) | Self::NoDocument(_) | Self::BecameDownload(_) | Self::NoHistory(_)
+        )
     }
 }
 
@@ -86,6 +97,11 @@ impl From<DriverError> for Fault {
             DriverError::PageCrashed => (Code::TabCrashed, "Call navigate with reload to bring it back, or close_page."),
             DriverError::BrowserGone(_) => (Code::BrowserCrashed, "Call navigate to start afresh."),
             DriverError::NavigationFailed(_) => (Code::NavigationFailed, "Check the URL, then navigate again."),
+            DriverError::NoDocument(_) => {
+                (Code::NavigationFailed, "If it is a file, downloads with wait: true gives its path; else check the URL.")
+            }
+            DriverError::BecameDownload(_) => (Code::NavigationFailed, "Call downloads with wait: true, which gives its path."),
+            DriverError::NoHistory(_) => (Code::NavigationFailed, "Go somewhere with url instead."),
             DriverError::ScriptFailed(_) => (Code::BadArgument, "Correct the script, then evaluate again."),
             DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),

@@ -247,7 +247,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Where the page is now; never waits for the page.
     fn url(&self) -> String;
+    /// As it was when somebody last looked at the page, or asked for it.
     fn title(&self) -> String;
+
+    /// Asks the browser what the title is now, which a page changes without telling. Not for long, and never the page itself.
+    async fn refresh_title(&self) {}
 
     /// What the server answered with the document, where that is known.
     fn status(&self) -> Option<u16> {
@@ -271,6 +275,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Waits, not for long, until the page is where the last act sent it, if it sent it anywhere; why it could not go there.
     async fn arrival(&self) -> Option<String> {
         None
+    }
+
+    /// How many pages it asked for since somebody last acted on it; they may not be there yet, and not every one comes.
+    fn opened(&self) -> u64 {
+        0
     }
 
     /// What the page has for reading.

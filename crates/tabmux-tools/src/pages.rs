@@ -18,10 +18,10 @@ pub trait Pages: Send + Sync {
     async fn emulate(&self, wanted: Emulation) -> Result<(), Fault>;
     /// Whether a file may be given to pages.
     fn may_read(&self, file: &Path) -> bool;
-    fn list(&self) -> Vec<PageView>;
+    async fn list(&self) -> Vec<PageView>;
     /// Opens a page and makes it current.
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
-    fn select(&self, which: &PageRef) -> Result<PageView, Fault>;
+    async fn select(&self, which: &PageRef) -> Result<PageView, Fault>;
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault>;
     /// Opens the session's pages again elsewhere, with their logins, and leaves where they were.
     async fn move_house(&self, wanted: Move) -> Result<(), Fault>;

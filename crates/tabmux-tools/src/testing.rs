@@ -253,11 +253,23 @@ impl TestPages {
 
     /// Every tab, and whether it is current.
     pub(crate) fn tabs(&self) -> Vec<(String, bool)> {
-        Pages::list(self).into_iter().map(|page| (page.tab_id, page.current)).collect()
+        self.views().into_iter().map(|page| (page.tab_id, page.current)).collect()
+    }
+
+    fn views(&self) -> Vec<PageView> {
+        let state = self.state.lock().unwrap();
+        let view = |(page_idx, (tab, page)): (usize, &(TabId, Arc<dyn Page>))| PageView {
+            page_idx,
+            tab_id: tab.to_string(),
+            url: page.url(),
+            title: page.title(),
+            current: state.current == Some(*tab),
+        };
+        state.pages.iter().enumerate().map(view).collect()
     }
 
     fn find(&self, which: &PageRef) -> Result<PageView, Fault> {
-        let found = Pages::list(self).into_iter().find(|page| match which {
+        let found = self.views().into_iter().find(|page| match which {
             PageRef::Index(index) => page.page_idx == *index,
             PageRef::Tab(tab) => page.tab_id == *tab,
         });
@@ -301,16 +313,8 @@ impl Pages for TestPages {
         !file.ends_with("token")
     }
 
-    fn list(&self) -> Vec<PageView> {
-        let state = self.state.lock().unwrap();
-        let view = |(page_idx, (tab, page)): (usize, &(TabId, Arc<dyn Page>))| PageView {
-            page_idx,
-            tab_id: tab.to_string(),
-            url: page.url(),
-            title: page.title(),
-            current: state.current == Some(*tab),
-        };
-        state.pages.iter().enumerate().map(view).collect()
+    async fn list(&self) -> Vec<PageView> {
+        self.views()
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
@@ -323,7 +327,7 @@ impl Pages for TestPages {
         Ok((tab, page))
     }
 
-    fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
+    async fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
         let view = self.find(which)?;
         let mut state = self.state.lock().unwrap();
         state.current = Some(state.pages[view.page_idx].0);

@@ -108,6 +108,28 @@ fn a_page_that_an_act_opens_is_named_in_its_reply() {
         assert!(text.contains(&format!("A page opened tab t{}", at + 2)), "{selector}: {text}");
         assert_eq!(client.ok("list_pages", &json!({})).structured()["pages"].as_array().unwrap().len(), at + 2);
     }
+    let text = client.ok("evaluate", &json!({"script": "void open('/new')"})).text();
+    assert!(text.contains("A page opened tab t6"), "{text}");
+}
+
+/// Whoever changed it: no event of a browser tells of a title.
+#[test]
+fn a_title_is_told_as_it_is() {
+    let page = "<title>One</title><a target=_blank href=/popup>Popup</a>";
+    let (lab, site) = (Lab::real(), Site::start(move |path| if path == "/popup" { "<title>Popup</title>".into() } else { page.into() }));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("evaluate", &json!({"script": "document.title = 'Two'"}));
+    let asserted = json!({"actions": [{"action": "assert", "title": {"equals": "Two"}}]});
+    client.ok("execute_sequence", &asserted);
+    client.ok("evaluate", &json!({"script": "document.title = 'Three'"}));
+    client.ok("click_element", &json!({"selector": "a"}));
+    let titles = || {
+        let listed = client.ok("list_pages", &json!({})).structured();
+        let titles: Vec<_> = listed["pages"].as_array().unwrap().iter().map(|page| page["title"].as_str().unwrap().to_owned()).collect();
+        (titles == ["Three", "Popup"]).then_some(())
+    };
+    until("both are listed", SOON, titles);
 }
 
 /// Tab leads out of the last field, to where a browser has its own; keys are the page's all the same.

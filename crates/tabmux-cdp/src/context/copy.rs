@@ -214,7 +214,14 @@ async fn write(tabs: &HiddenTabs, kept: OriginStorage) -> Result<Vec<String>> {
 fn reader() -> &'static str {
     static READER: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let items = "Array.from({ length: localStorage.length }, (_, at) => localStorage.key(at)).map((name) => [name, localStorage.getItem(name)])";
-        format!("async function (limit) {{ return {{ origin: location.origin, items: {items}, ...(await ({DATABASES}).dump(limit)) }}; }}")
+        // A text with half a character in it has no form in which it could be handed on or saved: what became of it is said.
+        let halved = "items.filter((item) => !item.every((text) => text.isWellFormed())).map(([name]) => \
+            `localStorage ${JSON.stringify(name.slice(0, 100).toWellFormed())}: half a character in it became U+FFFD`)";
+        let whole = "items.map((item) => item.map((text) => text.toWellFormed()))";
+        format!(
+            "async function (limit) {{ const items = {items}, kept = await ({DATABASES}).dump(limit); \
+             return {{ ...kept, origin: location.origin, items: {whole}, left: [...{halved}, ...kept.left] }}; }}"
+        )
     });
     &READER
 }

@@ -11,6 +11,7 @@ use super::CdpPage;
 use super::frames::World;
 use super::script::{Numbers, function, read};
 use super::world::{Failure, call};
+use crate::lenient;
 use crate::protocol::dom::ResolveNode;
 use crate::protocol::runtime::{CallArgument, CallFunctionOn, CallFunctionOnReply, ReleaseObject, SerializationOptions};
 
@@ -90,7 +91,7 @@ impl CdpPage {
         let (world, reply) = self.reply_in_frame(frame, asked).await?;
         let (mut deep, object) = self.unpacked(&world, reply)?;
         let Some(Deep::Plain { value: Value::String(answer) }) = deep.next() else { return Err(Failure::NoDocument) };
-        let answer = serde_json::from_str(&answer).map_err(|error| Failure::Threw(error.to_string()))?;
+        let answer = lenient::read(answer.as_bytes()).map_err(|error| Failure::Threw(error.to_string()))?;
         let value = self.answered(frame, &world, numbers, answer)?;
         Ok((value, Suspects::of(deep, &world, object.as_deref())))
     }

@@ -10,13 +10,16 @@ use crate::protocol::{Event, log, runtime};
 pub(super) fn entry(method: &str, params: &RawValue) -> Option<(&'static str, String)> {
     match method {
         runtime::ConsoleAPICalled::METHOD => {
-            let event = read::<runtime::ConsoleAPICalled>(params)?;
+            let Some(event) = read::<runtime::ConsoleAPICalled>(params) else { return Some(unread()) };
             let text = event.args.iter().map(shown).collect::<Vec<_>>().join(" ");
             Some((console_level(&event.kind), text))
         }
-        runtime::ExceptionThrown::METHOD => Some(("exception", thrown(&read::<runtime::ExceptionThrown>(params)?.exception_details))),
+        runtime::ExceptionThrown::METHOD => {
+            let Some(event) = read::<runtime::ExceptionThrown>(params) else { return Some(unread()) };
+            Some(("exception", thrown(&event.exception_details)))
+        }
         log::EntryAdded::METHOD => {
-            let entry = read::<log::EntryAdded>(params)?.entry;
+            let Some(log::EntryAdded { entry }) = read(params) else { return Some(unread()) };
             let level = match entry.level.as_str() {
                 "error" => "error",
                 "warning" => "warning",
@@ -27,6 +30,11 @@ pub(super) fn entry(method: &str, params: &RawValue) -> Option<(&'static str, St
         }
         _ => None,
     }
+}
+
+/// Something was said, if not what.
+fn unread() -> (&'static str, String) {
+    ("warning", "(something was logged that cannot be read)".to_owned())
 }
 
 fn console_level(kind: &str) -> &'static str {
@@ -106,5 +114,13 @@ mod tests {
         let error = r#"[{"type":"object","subtype":"error","description":"Error: no\n    at x:1","preview":{"type":"object","subtype":"error",
             "overflow":false,"properties":[]}}]"#;
         assert_eq!(logged(error), "Error: no\n    at x:1");
+        assert_eq!(logged(r#"[{"type":"string","value":"day \ud83d"}]"#), "day \u{fffd}");
+    }
+
+    #[test]
+    fn what_is_logged_in_a_shape_nobody_knows_is_said_and_counted() {
+        let before = crate::unreadable_events();
+        assert_eq!(logged("7"), "(something was logged that cannot be read)");
+        assert!(crate::unreadable_events() > before);
     }
 }

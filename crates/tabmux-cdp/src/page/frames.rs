@@ -183,11 +183,11 @@ impl Frames {
         self.worlds.retain(|(name, _), world| name != frame || world.context != gone.context || world.session != gone.session);
     }
 
-    pub(super) fn is_ready(&mut self, frame: &str, which: &World) {
+    /// The page script is in this world; says whether it is still the frame's.
+    pub(super) fn is_ready(&mut self, frame: &str, which: &World) -> bool {
         let said = (frame.to_owned(), which.session.clone());
-        if let Some(world) = self.worlds.get_mut(&said).filter(|world| world.context == which.context) {
-            world.ready = true;
-        }
+        let world = self.worlds.get_mut(&said).filter(|world| world.context == which.context);
+        world.map(|world| world.ready = true).is_some()
     }
 
     /// The frames that the main frame's script cannot look into, in a fixed order.

@@ -8,7 +8,7 @@ use super::CdpPage;
 use super::arrival::{ARRIVE, BEGIN};
 use super::state::{Life, Progress};
 use crate::CdpError;
-use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, Reload};
+use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, NavigationEntry, Reload};
 
 /// How often a page may send itself on before it is where it is.
 const HOPS: usize = 4;
@@ -55,8 +55,7 @@ impl CdpPage {
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
             if reply.is_download == Some(true) {
-                let why = "it is a download; the page stays where it was";
-                return Err(DriverError::NavigationFailed(format!("{error} at {url}: {why}")));
+                return Err(DriverError::BecameDownload(url.to_owned()));
             }
             return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
         }
@@ -104,8 +103,7 @@ impl CdpPage {
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
         // Nothing was shown instead, and nothing will come.
         if error == "net::ERR_ABORTED" {
-            let why = "the page stays where it was; the address gives a download or an empty answer";
-            return DriverError::NavigationFailed(format!("{error} at {url}: {why}"));
+            return DriverError::NoDocument(url.to_owned());
         }
         // Chromium shows its error page; what follows must not meet it half loaded.
         if let Some(loader) = loader
@@ -138,7 +136,7 @@ impl CdpPage {
         let at = usize::try_from(history.current_index + by).ok();
         let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
             let which = if by < 0 { "earlier" } else { "later" };
-            return Err(DriverError::NavigationFailed(format!("There is no {which} page in this tab's history.")));
+            return Err(DriverError::NoHistory(which));
         };
         let mut progress = self.state.watch();
         let before = mark(&mut progress);
@@ -172,17 +170,28 @@ impl CdpPage {
 
     /// From the browser's own list, which answers even when the page's scripts do not.
     async fn read_place(&self) -> Result<()> {
-        let history = match self.call(&GetNavigationHistory::default()).await {
-            Ok(history) => history,
-            // It is on its way elsewhere already, and what it tells by itself is known.
-            Err(CdpError::Refused { .. }) => return Ok(()),
-            Err(gone) => return Err(gone.into()),
-        };
-        let current = usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at));
-        if let Some(entry) = current {
+        if let Some(entry) = self.current_entry().await? {
             self.state.set_place(entry.url, entry.title);
         }
         Ok(())
+    }
+
+    /// The title alone: of a page that is on its way the list may still name another place.
+    pub(super) async fn read_title(&self) -> Result<()> {
+        if let Some(entry) = self.current_entry().await? {
+            self.state.has_title_at(&entry.url, entry.title);
+        }
+        Ok(())
+    }
+
+    async fn current_entry(&self) -> Result<Option<NavigationEntry>> {
+        let history = match self.call(&GetNavigationHistory::default()).await {
+            Ok(history) => history,
+            // It is on its way elsewhere already, and what it tells by itself is known.
+            Err(CdpError::Refused { .. }) => return Ok(None),
+            Err(gone) => return Err(gone.into()),
+        };
+        Ok(usize::try_from(history.current_index).ok().and_then(|at| history.entries.into_iter().nth(at)))
     }
 }
 

@@ -11,6 +11,7 @@ use tabmux_driver::{Emulation, HOUSEKEEPING, origin_of};
 use super::emulation::Asked;
 use super::{CdpPage, PageState};
 use crate::connection::{Connection, WeakConnection};
+use crate::lenient;
 use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
 use crate::protocol::network::GetCookies;
 use crate::protocol::page::{Frame, GetFrameTree, GetNavigationHistory, Reload};
@@ -116,7 +117,7 @@ pub(super) fn let_wait_in_frame(connection: &Connection, session: &str, world: &
 /// Lets a request go on, at once or when what its origin keeps has come. Called by the reader: nothing is waited for here. `page` where it
 /// can be the page itself that goes elsewhere.
 pub(super) fn paused(connection: &WeakConnection, session: &str, world: &World, page: Option<&PageState>, params: &RawValue) {
-    let Ok(Paused { request_id, frame_id, resource_type, request }) = serde_json::from_str(params.get()) else { return };
+    let Ok(Paused { request_id, frame_id, resource_type, request }) = lenient::read(params.get().as_bytes()) else { return };
     if let Some(page) = page.filter(|page| resource_type == "Document" && page.is_main_frame(&frame_id)) {
         page.goes_elsewhere();
     }

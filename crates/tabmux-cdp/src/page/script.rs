@@ -24,6 +24,8 @@ struct Answer {
     #[serde(default)]
     value: Value,
     next: u32,
+    /// Of the page, where its main frame answered.
+    title: Option<String>,
 }
 
 impl CdpPage {
@@ -69,9 +71,14 @@ impl CdpPage {
         numbers: Numbers,
         answer: Value,
     ) -> std::result::Result<T, Failure> {
-        let Answer { value, next } = read(answer)?;
+        let Answer { value, next, title } = read(answer)?;
         let mut frames = self.state.frames();
-        frames.is_ready(frame, world);
+        // A document that is gone by now says nothing of the one that is there.
+        if frames.is_ready(frame, world)
+            && let Some(title) = title
+        {
+            self.state.has_title(title);
+        }
         frames.numbered(&self.handle.0, frame, numbers.first, next, numbers.step);
         read(value)
     }

@@ -82,7 +82,7 @@ impl CdpPage {
             Area::FullPage => "page",
             Area::Element(selector) => return self.box_of(selector).await,
         };
-        let found = self.run(&format!("({PLACE})({})", Value::from(area))).await?;
+        let found = self.plain_value(format!("({PLACE})({})", Value::from(area))).await?;
         serde_json::from_value(found).map_err(|_| unseen())
     }
 

@@ -165,6 +165,17 @@ impl PageState {
         self.unreachable().map_or_else(|| self.inner().title.clone(), |(why, _)| format!("could not be reached: {why}"))
     }
 
+    pub(super) fn has_title(&self, title: String) {
+        self.inner().title = title;
+    }
+
+    pub(super) fn has_title_at(&self, url: &str, title: String) {
+        let mut inner = self.inner();
+        if inner.url == url {
+            inner.title = title;
+        }
+    }
+
     /// What the browser's own list says of the current entry.
     pub(super) fn set_place(&self, url: String, title: String) {
         let mut inner = self.inner();

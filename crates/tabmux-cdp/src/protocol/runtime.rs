@@ -160,6 +160,8 @@ pub struct Evaluate {
     pub allow_unsafe_eval_blocked_by_csp: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique_context_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serialization_options: Option<SerializationOptions>,
 }
 
 impl Command for Evaluate {

@@ -12,7 +12,7 @@ use tabmux_driver::{DriverError, HOUSEKEEPING, Place, WindowId};
 use super::Windows;
 use crate::connection::{Connection, Listener};
 use crate::protocol::{Event, extensions, runtime, target};
-use crate::{CdpError, Result};
+use crate::{CdpError, Result, lenient};
 
 const PAGE: &str = "tabmux-windows.html";
 const FILES: [(&str, &str); 3] = [
@@ -89,7 +89,8 @@ impl Usher {
 
     async fn ask(&self, call: &str) -> tabmux_driver::Result<String> {
         let answer = self.evaluate(&format!("{call}.then(JSON.stringify)")).await?;
-        let answer: Answer = serde_json::from_str(answer.as_str().unwrap_or_default()).map_err(|error| unreadable(error.to_string()))?;
+        let answer: Answer =
+            lenient::read(answer.as_str().unwrap_or_default().as_bytes()).map_err(|error| unreadable(error.to_string()))?;
         match (answer.target, answer.refused.as_deref()) {
             (Some(target), _) => Ok(target),
             (None, Some("gone")) => Err(DriverError::WindowGone),

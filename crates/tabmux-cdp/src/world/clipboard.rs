@@ -67,7 +67,7 @@ impl Clipboard {
 
     /// Takes in what the script says; gives the script that answers it, where it asked.
     pub(crate) fn heard(&self, payload: &str, permission: Option<Permission>) -> Option<String> {
-        let (id, text) = match serde_json::from_str(payload).ok()? {
+        let (id, text) = match crate::lenient::read(payload.as_bytes()).ok()? {
             Word::Copy { mut text, origin } => {
                 text.truncate(text.floor_char_boundary(MAX_COPIED_BYTES));
                 *self.copied() = Some(Copied { text, origin });

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
 use tabmux_driver::{
-    Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Shot,
+    Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Reading, Shot,
+    Sight, StorageArea, StorageItem,
 };
 
 use crate::support;
@@ -55,6 +56,62 @@ async fn scripts_of_every_shape_give_their_value() {
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
 }
 
+/// What `JSON.stringify` makes an empty object of is told as what it is. Plain data, dates, maps and sets cost no round trip more.
+#[tokio::test]
+async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "<p id=p class=c>words</p>".into()).await;
+    let page = page(&browser).await;
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    let tap = browser.connection().tap(100);
+    let plain = [
+        ("new Date(0)", json!("1970-01-01T00:00:00.000Z")),
+        ("new Date(NaN)", json!(null)),
+        (
+            "({ when: new Date(0), gone: undefined, f: () => 1, list: [undefined, NaN, -0] })",
+            json!({ "when": "1970-01-01T00:00:00.000Z", "list": [null, null, 0] }),
+        ),
+        ("new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
+        ("/x+/gi", json!("/x+/gi")),
+        ("[10n]", json!(["10n"])),
+    ];
+    for (script, value) in plain {
+        let before = tap.sent().len();
+        assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
+        let waited = tap.sent().into_iter().skip(before).filter(|sent| sent.method != "Runtime.releaseObject").count();
+        assert_eq!(waited, 1, "{script}");
+    }
+    let own = [
+        ("new URL('http://a.test/b')", json!("http://a.test/b")),
+        ("const one = { x: 1 }; [one, one]", json!([{ "x": 1 }, { "x": 1 }])),
+        ("[new Uint8Array([1, 2])]", json!([[1, 2]])),
+        ("({ toJSON: () => 5 })", json!(5)),
+        ("document.querySelector('p')", json!("<p id=\"p\" class=\"c\"></p>")),
+        ("document.querySelectorAll('p')", json!(["<p id=\"p\" class=\"c\"></p>"])),
+        ("new DOMPoint(1, 2)", json!({ "x": 1, "y": 2, "z": 0, "w": 1 })),
+        ("({ failed: new TypeError('no milk') }).failed.message", json!("no milk")),
+    ];
+    for (script, value) in own {
+        assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
+    }
+    let error = soon(page.evaluate("({ failed: new TypeError('no milk') })")).await.expect("it is told");
+    assert_eq!((&error["failed"]["name"], &error["failed"]["message"]), (&json!("TypeError"), &json!("no milk")));
+    let error = soon(page.evaluate("const ring = {}; ring.ring = ring; ring")).await.expect_err("it has no end");
+    assert!(error.to_string().contains("JSON"), "{error}");
+}
+
+/// Reading it would hold up everybody else's pages.
+#[tokio::test]
+async fn a_value_that_nobody_could_be_told_is_refused_by_its_length() {
+    let browser = support::chromium().await;
+    let page = page(&browser).await;
+    for script in ["'x'.repeat(20_000_000)", "[new URL('http://a.test/'), 'x'.repeat(20_000_000)]"] {
+        let error = soon(page.evaluate(script)).await.expect_err("it is too long").to_string();
+        assert!(error.contains("too long") && error.contains("MB"), "{error}");
+    }
+    assert_eq!(soon(page.evaluate("1")).await, Ok(json!(1)));
+}
+
 #[tokio::test]
 async fn a_spinning_script_that_is_given_up_frees_its_page_and_disturbs_no_other() {
     let browser = support::chromium().await;
@@ -96,6 +153,27 @@ async fn when_the_browser_dies_every_call_says_so() {
     assert!(matches!(soon(page.navigate(Navigation::Reload)).await, Err(DriverError::BrowserGone(_))));
     assert!(matches!(soon(browser.open_context(&ContextSpec::default())).await.map(|_| ()), Err(DriverError::BrowserGone(_))));
     soon(browser.gone()).await;
+}
+
+/// JavaScript cuts texts where it likes, and no Rust string holds half a character.
+#[tokio::test]
+async fn half_a_character_costs_no_answer() {
+    let browser = support::chromium().await;
+    let half = "'Nice day \u{1f600}'.substring(0, 10)";
+    let site = support::site(move |_| format!("<p id=p></p><script>p.textContent = {half}; localStorage.note = {half}</script>")).await;
+    let page = page(&browser).await;
+    soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+    let read = "Nice day \u{fffd}";
+    assert_eq!(soon(page.evaluate(&format!("console.log({half}), [{half}]"))).await, Ok(json!([read])));
+    let text = soon(page.read(&Reading { selector: None, budget: 1000, cursor: None })).await.expect("it is read").text;
+    assert!(text.contains(read), "{text:?}");
+    let seen = soon(page.snapshot(&Sight::default())).await.expect("it is seen").text;
+    assert!(seen.contains("Nice day"), "{seen:?}");
+    soon(page.elements()).await.expect("it is seen");
+    let kept = soon(page.storage(StorageArea::Local)).await.expect("it is read");
+    assert_eq!(kept, [StorageItem { name: "note".into(), value: read.into() }]);
+    let (logged, _) = page.take_log();
+    assert!(logged.iter().any(|entry| entry.text == read), "{logged:?}");
 }
 
 /// Counts are exact, so that nobody makes a tool slower without noticing.
@@ -159,14 +237,22 @@ async fn the_pages_of_a_context_have_its_viewport_also_popups() {
 #[tokio::test]
 async fn an_address_without_a_page_fails_at_once_and_leaves_the_page_where_it_was() {
     let browser = support::chromium().await;
-    let site = support::site(|_| "hello".into()).await;
+    let site = support::serve(|request| match request.split(' ').nth(1).unwrap_or_default() {
+        "/nothing" => support::response("204 No Content", ""),
+        "/file" => support::response("200 OK\r\nContent-Disposition: attachment; filename=a.bin", "x"),
+        "/pdf" => support::response("200 OK\r\nContent-Type: application/pdf", "%PDF-1.4\n%%EOF"),
+        _ => support::page("hello"),
+    });
+    let site = site.await;
     let page = page(&browser).await;
     soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("it goes");
-    for path in ["/nothing", "/download"] {
-        let error = soon(page.navigate(Navigation::To(&format!("{site}{path}")))).await.expect_err("there is no page");
-        assert!(matches!(&error, DriverError::NavigationFailed(text) if text.contains("stays where it was")), "{error:?}");
+    for path in ["/nothing", "/file", "/pdf"] {
+        let url = format!("{site}{path}");
+        let why = if path == "/nothing" { DriverError::NoDocument } else { DriverError::BecameDownload };
+        assert_eq!(soon(page.navigate(Navigation::To(&url))).await, Err(why(url)));
         assert_eq!(page.url(), format!("{site}/here"));
     }
+    assert_eq!(soon(page.navigate(Navigation::Forward)).await, Err(DriverError::NoHistory("later")));
 }
 
 /// S4.23: whatever way a page opens another one, it joins, and says where it is.

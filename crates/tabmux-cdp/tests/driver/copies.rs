@@ -172,6 +172,24 @@ async fn cookies_that_the_browser_drops_are_named() {
     assert!(refused.contains("dropped"), "{refused}");
 }
 
+/// Neither a state that is saved nor one that is handed on can hold half a character.
+#[tokio::test]
+async fn half_a_character_in_storage_is_copied_as_one_that_stands_for_it_and_named() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let one = open(&browser, None).await;
+    let page = page_at(&one, &site).await;
+    run(&page, "localStorage.whole = 'day \u{1f600}'; localStorage.half = 'day \u{1f600}'.slice(0, 5); 0").await;
+    let twin = open(&browser, one.source().map(Beginning::from)).await;
+    let copied = copied(&twin).await;
+    let lost = format!("{site}: localStorage \"half\": half a character in it became U+FFFD");
+    assert_eq!((copied.origins, copied.losses), (1, vec![lost]));
+    let copy = page_at(&twin, &site).await;
+    let items = soon(copy.storage(StorageArea::Local)).await.expect("it has storage");
+    let item = |name: &str, value: &str| StorageItem { name: name.into(), value: value.into() };
+    assert_eq!(items, [item("half", "day \u{fffd}"), item("whole", "day \u{1f600}")]);
+}
+
 /// A page that does not answer has not nothing: it is said.
 #[tokio::test]
 async fn what_a_busy_page_keeps_for_itself_is_not_taken_for_nothing() {

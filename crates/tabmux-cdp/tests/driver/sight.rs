@@ -16,8 +16,11 @@ use std::time::Duration;
 use tabmux_cdp::{CdpBrowser, Tap};
 
 use tabmux_cdp::find::Want;
-use tabmux_driver::{Browser, Context, ContextSpec, DriverError, Navigation, Page, Rows, Scope, Selector, Sight, Snapshot, Which};
+use tabmux_driver::{
+    Action, Awaited, Browser, Context, ContextSpec, DriverError, Navigation, Page, Rows, Scope, Selector, Sight, Snapshot, Which,
+};
 
+use crate::act::click;
 use crate::support;
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
@@ -168,6 +171,39 @@ async fn frames_of_other_sites_cost_one_message_each_and_their_refs_work() {
             assert_eq!(inside.text, "e4 button \"/far\"", "{want:?}, {selector}");
         }
     }
+}
+
+/// No event tells of a title, so it comes with whatever the page answers, and from the browser for who asks for it alone.
+#[tokio::test]
+async fn the_title_is_the_pages_own_whoever_changed_it() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "<a href='/next?title=Next'>on</a>".into()).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    soon(page.navigate(Navigation::To(&format!("{site}/?title=First")))).await.expect("it goes");
+    assert_eq!(page.title(), "First");
+    for script in ["document.title = 'By a script'", "history.pushState(0, '', '/pushed'), document.title = 'Pushed'"] {
+        let title = soon(page.evaluate(script)).await.expect("it runs");
+        soon(page.refresh_title()).await;
+        assert_eq!(page.title(), title, "{script}");
+    }
+    soon(page.evaluate("document.title = 'Seen'")).await.expect("it runs");
+    soon(page.snapshot(&Sight::default())).await.expect("it is seen");
+    assert_eq!(page.title(), "Seen");
+    let click = Action { verb: click("a"), patience: Duration::from_secs(20) };
+    soon(page.act(&click)).await.expect("it is clicked");
+    soon(page.changes(500)).await.expect("it can be looked at");
+    assert_eq!((page.url(), page.title()), (format!("{site}/next?title=Next"), "Next".into()));
+    let mut popups = context.popups();
+    soon(page.evaluate("void open('/popup?title=Popup')")).await.expect("it runs");
+    let popup = soon(popups.recv()).await.expect("a popup joins").page;
+    soon(popup.wait_for(&Awaited { text: Some("on".into()), ..Awaited::default() })).await.expect("it loads");
+    soon(popup.refresh_title()).await;
+    assert_eq!(popup.title(), "Popup");
+    // An element of that name stands in the title's place for scripts.
+    soon(page.evaluate("document.body.innerHTML = '<img name=title>'; 0")).await.expect("it runs");
+    soon(page.snapshot(&Sight::default())).await.expect("it is seen");
+    assert_eq!(page.title(), "Next");
 }
 
 /// Also the first one of a document. Only the first one of all makes the worlds that the script runs in, which a page has not

@@ -56,6 +56,7 @@ impl Hub {
                 "faults": counters.faults.load(Ordering::Relaxed),
                 "panics": counters.panics.load(Ordering::Relaxed),
                 "journal_faults": counters.journal_faults.load(Ordering::Relaxed),
+                "unreadable_events": tabmux_cdp::unreadable_events(),
             },
             "memory_kb": memory_kb(),
         });

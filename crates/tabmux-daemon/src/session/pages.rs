@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use tabmux_core::{Admitted, Code, Fault, Session, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
@@ -88,8 +89,9 @@ impl CallPages {
         Ok(page)
     }
 
-    fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
+    async fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
         let page = self.world.page(tab)?;
+        page.refresh_title().await;
         Some(PageView { page_idx: index, tab_id: tab.to_string(), url: page.url(), title: page.title(), current: current == Some(tab) })
     }
 
@@ -172,10 +174,10 @@ impl Pages for CallPages {
         self.world.may_read(file)
     }
 
-    fn list(&self) -> Vec<PageView> {
+    async fn list(&self) -> Vec<PageView> {
         let (tabs, current) = self.tabs().unwrap_or_default();
-        let views = tabs.into_iter().enumerate().filter_map(|(index, tab)| self.view(index, tab, current));
-        views.filter(|view| self.reach.covers(&view.url)).collect()
+        let views = join_all(tabs.into_iter().enumerate().map(|(index, tab)| self.view(index, tab, current))).await;
+        views.into_iter().flatten().filter(|view| self.reach.covers(&view.url)).collect()
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
@@ -188,12 +190,12 @@ impl Pages for CallPages {
         Ok((tab, page))
     }
 
-    fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
+    async fn select(&self, which: &PageRef) -> Result<PageView, Fault> {
         let (index, tab) = self.find(which)?;
         self.live_page(tab)?;
         self.choose(tab)?;
         self.note(tab);
-        self.view(index, tab, Some(tab)).ok_or_else(|| tabmux_driver::DriverError::PageGone.into())
+        self.view(index, tab, Some(tab)).await.ok_or_else(|| tabmux_driver::DriverError::PageGone.into())
     }
 
     async fn close(&self, which: &PageRef) -> Result<PageView, Fault> {
@@ -201,7 +203,7 @@ impl Pages for CallPages {
         // Beside the queue: pages of a former daemon may still have to be found again.
         self.world.open().await?;
         let page = self.live_page(tab)?;
-        let view = self.view(index, tab, None).ok_or(tabmux_driver::DriverError::PageGone)?;
+        let view = self.view(index, tab, None).await.ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);
         self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
         self.tell_owner(&format!("closed tab {tab}"));

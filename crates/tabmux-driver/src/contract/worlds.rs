@@ -47,7 +47,7 @@ pub async fn downloads_go_to_their_contexts_own_directory(browser: Arc<dyn Brows
     let mut list = one.downloads();
     for count in 1..=2 {
         let error = soon(page.navigate(Navigation::To(&format!("{site}/download")))).await.expect_err("there is no page");
-        assert!(matches!(&error, DriverError::NavigationFailed(text) if text.contains("download")), "{error:?}");
+        assert_eq!(error, DriverError::BecameDownload(format!("{site}/download")));
         let whole = |list: &Vec<Download>| list.iter().filter(|download| download.state == DownloadState::Completed).count() == count;
         soon(list.wait_for(whole)).await.expect("the context lives");
     }

@@ -39,7 +39,7 @@ impl History {
     }
 
     fn step(&self, step: Navigation<'_>) -> Result<usize> {
-        let nothing = |which| DriverError::NavigationFailed(format!("There is no {which} page in this tab's history."));
+        let nothing = DriverError::NoHistory;
         match step {
             Navigation::Back => self.at.checked_sub(1).ok_or_else(|| nothing("earlier")),
             Navigation::Forward => Some(self.at + 1).filter(|at| *at < self.entries.len()).ok_or_else(|| nothing("later")),
@@ -70,7 +70,7 @@ mod tests {
         history.go(Navigation::Back).unwrap();
         assert_eq!((history.url(), history.target(Navigation::Forward)), ("b", Ok("c")));
         history.go(Navigation::To("d")).unwrap();
-        assert!(matches!(history.go(Navigation::Forward), Err(DriverError::NavigationFailed(text)) if text.contains("later")));
+        assert!(matches!(history.go(Navigation::Forward), Err(DriverError::NoHistory("later"))));
         assert_eq!((history.url(), history.target(Navigation::Back)), ("d", Ok("b")));
     }
 

@@ -61,6 +61,8 @@ struct State {
     seen: Seen,
     dialog: Option<OpenDialog>,
     chooser: Option<Chooser>,
+    /// How many pages the last script opened.
+    opened: u64,
     /// `None` once the page is closed: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -87,6 +89,7 @@ impl FakePage {
             seen: Seen::default(),
             dialog: None,
             chooser: None,
+            opened: 0,
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -155,10 +158,7 @@ impl Page for FakePage {
         let visit = Visit::to(locked(&self.state).history.target(to)?)?;
         if visit::is_download(&visit.url) {
             self.context.upgrade().map_or(Ok(()), |context| context.world.download(&visit.url))?;
-            return Err(DriverError::NavigationFailed(format!(
-                "net::ERR_ABORTED at {}: it is a download; the page stays where it was",
-                visit.url
-            )));
+            return Err(DriverError::BecameDownload(visit.url));
         }
         if !visit.delay.is_zero() {
             tokio::select! {
@@ -189,11 +189,16 @@ impl Page for FakePage {
         let document = self.document()?;
         self.not_frozen()?;
         let script = Script::parse(script)?;
+        locked(&self.state).opened = 0;
         tokio::select! {
             biased;
             ended = self.end_of(document) => Err(ended),
             value = self.perform(script) => value,
         }
+    }
+
+    fn opened(&self) -> u64 {
+        locked(&self.state).opened
     }
 
     async fn snapshot(&self, sight: &Sight) -> Result<Snapshot> {

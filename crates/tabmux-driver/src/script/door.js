@@ -2,7 +2,9 @@
 globalThis.tabmux = {
   call(verb, argument, first, step) {
     refs.free(first, step);
-    const answer = (value) => ({ value, next: refs.next });
+    // No event tells of a title, so every answer of the page brings it. An element of that name would stand in its place.
+    const title = () => (window === top && typeof document.title === 'string' ? document.title.slice(0, 1000) : undefined);
+    const answer = (value) => ({ value, next: refs.next, title: title() });
     const value = verbs[verb](argument);
     return value instanceof Promise ? value.then(answer) : answer(value);
   },

@@ -46,6 +46,7 @@ impl PageTool for Assert {
             url.check("The url", &page.url().into())?;
         }
         if let Some(title) = wanted.title {
+            page.refresh_title().await;
             title.check("The title", &page.title().into())?;
         }
         if let Some(text) = wanted.text {

@@ -90,7 +90,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let pages = TestPages::with(&ContextSpec { downloads: Some(home.path().to_owned()), ..ContextSpec::default() }).await;
         assert_eq!(text(&pages.call("downloads", json!({})).await.unwrap()), "No downloads.");
-        assert_eq!(pages.call("navigate", json!({ "url": "http://a.test/download" })).await.unwrap_err().code, Code::NavigationFailed);
+        let fault = pages.call("navigate", json!({ "url": "http://a.test/download" })).await.unwrap_err();
+        assert_eq!((fault.code, fault.hint.as_str()), (Code::NavigationFailed, "Call downloads with wait: true, which gives its path."));
         let reply = pages.call("downloads", json!({ "wait": true })).await.unwrap();
         let said = text(&reply).replace(&*home.path().to_string_lossy(), "DIR");
         assert_eq!(said, "1 download\na.bin (22 B) DIR/a.bin from http://a.test/download");

@@ -88,14 +88,19 @@ const MAX_SIDE: u32 = 16_384;
 
 const MAX_PERMISSIONS: usize = 50;
 
+const MAX_LATENCY_MS: f64 = 600_000.0;
+
+const MAX_KBPS: f64 = 1e9;
+
 struct Change;
 
 #[async_trait]
 impl PageTool for Change {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
-        let Emulate { set, reset } = of_page(&gathered(args))?;
+        let args = gathered(args);
+        let Emulate { set, reset } = of_page(&args)?;
         let reset = reset.unwrap_or_default();
-        if set.is_none() && !reset {
+        if args.get("set").and_then(Value::as_object).is_none_or(Map::is_empty) && !reset {
             return Err(Fault::new(Code::BadArgument, "There is nothing to change.", "Give set, or reset."));
         }
         // A page to try it on, so that what the browser does not take is said now.
@@ -134,6 +139,12 @@ impl Wanted {
         };
         bounded("latitude", self.geolocation.map(|place| place.latitude), -90.0, 90.0)?;
         bounded("longitude", self.geolocation.map(|place| place.longitude), -180.0, 180.0)?;
+        bounded("latencyMs", self.network.map(|network| network.latency_ms), 0.0, MAX_LATENCY_MS)?;
+        bounded("downloadKbps", self.network.and_then(|network| network.download_kbps), 0.0, MAX_KBPS)?;
+        bounded("uploadKbps", self.network.and_then(|network| network.upload_kbps), 0.0, MAX_KBPS)?;
+        if let Some(locale) = self.locale.as_deref().filter(|locale| !is_locale(locale)) {
+            return Err(wrong("locale", &locale.into(), "a language such as de, en-GB or zh-Hant-TW"));
+        }
         let scale = bounded("deviceScaleFactor", self.device_scale_factor, 0.1, 10.0)?;
         let cpu = bounded("cpu", self.cpu, 1.0, 100.0)?;
         let word = |text: Option<&'static str>| text.map(str::to_owned);
@@ -165,7 +176,8 @@ impl Wanted {
             color_scheme: scheme.or(before.color_scheme),
             reduced_motion: motion.or(before.reduced_motion),
             media: media.or(before.media),
-            offline: self.offline.or(before.offline),
+            // Online is what the browser is by itself.
+            offline: self.offline.or(before.offline).filter(|offline| *offline),
             network: self.network.or(before.network),
             cpu: cpu.or(before.cpu),
             geolocation: self.geolocation.or(before.geolocation),
@@ -190,6 +202,13 @@ impl Size {
             wrong("viewport", &given.into(), &format!("WIDTHxHEIGHT, each 1 to {MAX_SIDE}"))
         })
     }
+}
+
+/// Browsers take any word for a language and then speak none; what has the shape of one is left to them.
+fn is_locale(locale: &str) -> bool {
+    let mut parts = locale.split(['-', '_']);
+    let language = parts.next().is_some_and(|part| (2..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    language && parts.all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// The names of what is set; the values may be long, and credentials are nobody's to read.
@@ -221,6 +240,8 @@ mod tests {
         let emulation = pages.context().await.unwrap().emulation();
         assert_eq!((emulation.viewport, emulation.timezone.as_deref()), (Some((10, 20)), Some("Europe/Paris")));
         assert_eq!(said(json!({ "reset": true })).await, "Nothing is emulated any more.");
+        assert_eq!(said(json!({ "offline": true, "locale": "zh-Hant_TW" })).await, "Emulated now: locale, offline.");
+        assert_eq!(said(json!({ "offline": false })).await, "Emulated now: locale.");
     }
 
     #[tokio::test]
@@ -236,6 +257,11 @@ mod tests {
             json!({ "set": { "geolocation": { "latitude": 91, "longitude": 0 } } }),
             json!({ "set": { "permissions": { "camera": "maybe" } } }),
             json!({ "set": { "timezone": "No Such" } }),
+            json!({ "set": { "locale": "zz_bad!" } }),
+            json!({ "set": { "locale": "" } }),
+            json!({ "set": { "network": { "latencyMs": -1 } } }),
+            json!({ "set": { "network": { "downloadKbps": -5 } } }),
+            json!({ "set": {} }),
             json!({ "set": 3 }),
         ] {
             let fault = pages.call("emulate", args.clone()).await.unwrap_err();

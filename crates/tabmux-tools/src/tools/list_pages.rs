@@ -23,7 +23,7 @@ struct List;
 impl PageTool for List {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_page(&args)?;
-        let mut pages = cx.list();
+        let mut pages = cx.list().await;
         let text = listed(&pages);
         for page in &mut pages {
             page.url = visible::line(&page.url);

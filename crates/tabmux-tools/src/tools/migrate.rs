@@ -53,7 +53,7 @@ impl PageTool for Moving {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let Migrate { isolation, headless, force } = of_page(&args)?;
         cx.move_house(Move::To { isolation: isolation.map(Into::into), headless, force: force.unwrap_or_default() }).await?;
-        Ok(pages_now("Moved", &cx.list()))
+        Ok(pages_now("Moved", &cx.list().await))
     }
 
     fn touch(&self, _args: &Arguments) -> Option<Touch> {

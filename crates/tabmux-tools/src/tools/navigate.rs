@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(text(&pages.call("navigate", args).await.unwrap()), expected);
         }
         let fault = pages.call("navigate", json!({ "forward": true })).await.unwrap_err();
-        insta::assert_snapshot!(fault, @"[navigation_failed] There is no later page in this tab's history. Check the URL, then navigate again.");
+        insta::assert_snapshot!(fault, @"[navigation_failed] There is no later page in this tab's history. Go somewhere with url instead.");
     }
 
     #[tokio::test]

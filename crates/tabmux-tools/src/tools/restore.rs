@@ -30,7 +30,7 @@ impl PageTool for Back {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let Restore {} = of_page(&args)?;
         cx.move_house(Move::Back).await?;
-        Ok(pages_now("Brought back", &cx.list()))
+        Ok(pages_now("Brought back", &cx.list().await))
     }
 
     fn comes_after_a_loss(&self) -> bool {

@@ -80,9 +80,9 @@ impl PageTool for Take {
             return Ok(reply.image(image.base64, image.format.mime()));
         };
         let image = measured(shoot(Shot { area, format, max_side: None }).await.map_err(failed)?);
-        let (what, cut) = (described(&image), left_out(&image, "Give selector for a part, or use pdf."));
+        let (what, less) = (described(&image), less_than_asked(&image));
         let bytes = target.write_base64(image.base64).await?;
-        let text = format!("Saved {}: {what}, {}.{cut}", target.shown(), sized(bytes));
+        let text = format!("Saved {}: {what}, {}.{less}", target.shown(), sized(bytes));
         Ok(Reply::text(text).about(tab, &page).with("file", target.shown()).with("bytes", bytes))
     }
 
@@ -142,6 +142,18 @@ fn described(image: &Image) -> String {
     format!("{}×{} {format}", image.width, image.height)
 }
 
+/// What a file has not of the full size that was asked for: a browser draws only so much at once.
+fn less_than_asked(image: &Image) -> String {
+    const HINT: &str = "Give selector for a part, or use pdf.";
+    let cut = left_out(image, HINT);
+    if image.width >= image.shown.0 && image.height >= image.shown.1 {
+        return cut;
+    }
+    let percent = f64::from(image.width.max(image.height)) / f64::from(image.shown.0.max(image.shown.1)) * 100.0;
+    let scaled = format!(" Scaled to {percent:.0} %: the browser draws no larger at once.");
+    if cut.is_empty() { format!("{scaled} {HINT}") } else { scaled + &cut }
+}
+
 /// What is not on the picture, because it would be too small to read.
 fn left_out(image: &Image, hint: &str) -> String {
     let (shown, whole) = (image.shown, image.whole);
@@ -190,6 +202,21 @@ mod tests {
             assert_eq!(text(&reply), format!("Saved {}: 1×1 {told}, {} B.", file.display(), bytes.len()));
             assert_eq!(reply.result["bytes"], json!(bytes.len()));
         }
+    }
+
+    #[test]
+    fn a_file_that_is_smaller_than_the_page_says_so() {
+        let image = |width, height, shown, whole| Image { base64: String::new(), format: ImageFormat::Png, width, height, shown, whole };
+        assert_eq!(less_than_asked(&image(1280, 720, (1280, 720), (1280, 720))), "");
+        assert_eq!(less_than_asked(&image(2560, 1440, (1280, 720), (1280, 720))), "");
+        assert_eq!(
+            less_than_asked(&image(16384, 393, (30008, 720), (30008, 720))),
+            " Scaled to 55 %: the browser draws no larger at once. Give selector for a part, or use pdf."
+        );
+        assert_eq!(
+            less_than_asked(&image(640, 16384, (1280, 32768), (1280, 40000))),
+            " Scaled to 50 %: the browser draws no larger at once. Only the top 32768 of 40000 px. Give selector for a part, or use pdf."
+        );
     }
 
     #[tokio::test]

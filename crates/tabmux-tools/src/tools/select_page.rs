@@ -41,7 +41,7 @@ pub(super) fn which_schema() -> Value {
 impl PageTool for Select {
     async fn run(&self, cx: &dyn Pages, common: &Common, args: Arguments) -> ToolResult {
         let which = of_page::<WhichPage>(&args)?.or_tab(common)?;
-        let page = cx.select(&which)?;
+        let page = cx.select(&which).await?;
         let text = format!("Selected {}: {}.", page.tab_id, place(&page.url, &page.title));
         Ok(Reply::text(text).with("tabId", page.tab_id).with("pageIdx", page.page_idx).with("url", visible::line(&page.url)))
     }

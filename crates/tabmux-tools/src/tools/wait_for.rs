@@ -55,6 +55,7 @@ impl PageTool for Wait {
         if page.url() != before {
             cx.moved(tab);
         }
+        page.refresh_title().await;
         let text = format!("{} at {}.", told(&awaited), place(&page.url(), &page.title()));
         Ok(Reply::text(text).about(tab, &page))
     }

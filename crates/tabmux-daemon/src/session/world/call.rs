@@ -143,7 +143,10 @@ impl World {
                 let opened = changes::append(reply, &*page, pages.reach(), pages.domains()).await?;
                 self.has_popups(popups + opened).await;
             }
-            After::Arrival => changes::check_arrival(reply, &*page, pages.domains()).await?,
+            After::Arrival => {
+                changes::check_arrival(reply, &*page, pages.domains()).await?;
+                self.has_popups(popups + page.opened()).await;
+            }
         }
         Ok(())
     }

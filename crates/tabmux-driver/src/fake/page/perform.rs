@@ -51,6 +51,7 @@ impl FakePage {
                 let url = Visit::to(&url)?.url;
                 if let Some(context) = self.context.upgrade() {
                     context.open_popup(url, &self.handle)?;
+                    locked(&self.state).opened += 1;
                 }
             }
             Script::Copy(text) => self.world(|world| world.copy(text)),
