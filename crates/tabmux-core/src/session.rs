@@ -95,7 +95,7 @@ impl Loss {
 }
 
 /// Whether a session is a copy of a logged-in source; copies have a hard limit (C4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seat {
     #[default]
     Plain,

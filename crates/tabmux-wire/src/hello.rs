@@ -67,9 +67,9 @@ pub struct Welcome {
     pub pid: u32,
     /// Tools that only read: a shim sends an unanswered call of one again after a daemon crash.
     pub read_only_tools: Vec<String>,
-    /// What was set for the daemon, by key.
-    #[serde(default)]
-    pub settings: std::collections::BTreeMap<String, serde_json::Value>,
+    /// What was set for the daemon, by key; daemons of former versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<std::collections::BTreeMap<String, serde_json::Value>>,
 }
 
 /// The daemon stops on purpose: `{"tabmux":1,"goodbye":"stop"}`. The shim then waits for the next call.

@@ -87,8 +87,8 @@ impl Starter {
             match self.greet(stream, hello, deadline)? {
                 Greeting::Welcome(joined) => {
                     // Who only looks needs no settings.
-                    if absent == Absent::Start {
-                        self.wishes.check(&joined.welcome.settings, crate::output::note)?;
+                    if let (Absent::Start, Some(running)) = (absent, &joined.welcome.settings) {
+                        self.wishes.check(running, crate::output::note)?;
                     }
                     return Ok(Some(*joined));
                 }

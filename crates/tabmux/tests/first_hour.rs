@@ -40,7 +40,7 @@ fn waiting_ends_when_the_page_is_so_and_says_where() {
     let reply = client.ok("wait_for", &json!({"url": "*/two", "text": "The page /two"}));
     assert_eq!(reply.result()["url"], json!(site.at("/two")));
     let late = client.fails("wait_for", &json!({"selector": "#never", "timeout": 300}), "timeout");
-    let said = format!("No element \"#never\" could be seen within 300 ms; the page is at {}.", site.at("/two"));
+    let said = format!("No element \"#never\" could be seen within 300 ms; the page is at {} — \"/two\".", site.at("/two"));
     assert!(late.contains(&said) && late.contains("snapshot"), "{late}");
     let bad = client.fails("wait_for", &json!({"selector": "p["}), "bad_argument");
     assert!(bad.contains("\"p[\" is no selector"), "{bad}");

@@ -396,7 +396,14 @@ impl Registry {
     fn seat(&self, owner: &Identity, seat: Seat) -> Result<Option<String>, Fault> {
         let sessions = self.open_sessions().count();
         let clones = self.open_sessions().filter(|(session, _)| session.seat == Seat::Clone).count();
-        let hint = "Close a session, or raise the limit in the configuration.";
+        // Those that nobody who reads this can close.
+        let orphans = self.open_sessions().filter(|(session, live)| live.orphan.is_some() && session.seat >= seat).count();
+        let hint = match orphans {
+            0 => "Close a session, or raise the limit in the configuration.".to_owned(),
+            _ => format!(
+                "Close a session, or try again later: clients that were lost may still come back to {orphans} of them. Or raise the limit."
+            ),
+        };
         if self.rules.max_sessions > 0 && sessions >= self.rules.max_sessions as usize {
             let message = format!("All {} sessions are in use (limits.max_sessions).", self.rules.max_sessions);
             return Err(Fault::new(Code::Capacity, message, hint));

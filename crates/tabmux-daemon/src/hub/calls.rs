@@ -242,7 +242,6 @@ impl Hub {
         args: Arguments,
         limit: Limit,
     ) -> Result<Pending, Fault> {
-        errand.tool.check(&args, &self.settings.chromium.domains)?;
         let watched = errand.tool.watches(&args);
         let turn = match (&watched, errand.tool.skips_queue()) {
             (Some(_), _) => Turn::Watching,
@@ -253,7 +252,7 @@ impl Hub {
         let tab = number.map(TabRef::Global).or_else(|| common.tab.as_deref().map(TabRef::Local));
         let mut state = self.lock();
         let admitted =
-            self.admit_locked(&mut state, (errand, turn), common.session.as_deref(), tab, caller).and_then(|(admitted, made)| {
+            self.admit_locked(&mut state, (errand, turn, &args), common.session.as_deref(), tab, caller).and_then(|(admitted, made)| {
                 let handle = state.sessions.get(&admitted.session).cloned();
                 if handle.is_none() {
                     state.registry.finish(admitted.call, self.clock.now());
@@ -284,7 +283,7 @@ impl Hub {
     fn admit_locked(
         self: &Arc<Self>,
         state: &mut State,
-        (errand, turn): (Errand, Turn),
+        (errand, turn, args): (Errand, Turn, &Arguments),
         session: Option<&str>,
         tab: Option<TabRef<'_>>,
         caller: &CallerOf,
@@ -301,6 +300,8 @@ impl Hub {
         if !(errand.tool.makes_session() && none_yet && matches!(refused.code, Code::SessionRequired | Code::SessionClosed)) {
             return Err(refused);
         }
+        // For a call that cannot succeed none is made.
+        errand.tool.check(args, &self.settings.chromium.domains)?;
         let opened = self.reserve_locked(state, caller, &OpenSession::default())?;
         let handle = state.registry.session(opened.session).map(tabmux_core::Session::handle);
         let admitted = state.registry.admit(lane, caller.as_caller(), handle.as_deref(), None, deed, now)?;

@@ -62,8 +62,8 @@ impl News {
         self.first = Some(text);
     }
 
-    /// What this one has not heard, and has now. Who comes for the first time hears what the owner has not.
-    pub(super) fn take(&mut self, party: Party) -> Vec<String> {
+    /// This one uses the session, and may or may not hear news.
+    pub(super) fn meet(&mut self, party: Party) {
         let from = self.from(party);
         if self.heard.len() == MAX_PARTIES && !self.heard.contains_key(&party) {
             // Who has not been here for longest is a newcomer when it comes again.
@@ -72,6 +72,13 @@ impl News {
                 self.heard.remove(&longest);
             }
         }
+        self.heard.entry(party).or_insert(from);
+    }
+
+    /// What this one has not heard, and has now. Who comes for the first time hears what the owner has not.
+    pub(super) fn take(&mut self, party: Party) -> Vec<String> {
+        let from = self.from(party);
+        self.meet(party);
         self.heard.insert(party, self.count);
         let first = if party == Party::Owner { self.first.take() } else { None };
         let new = self.log.iter().filter(|item| item.number >= from && item.by != Some(party));

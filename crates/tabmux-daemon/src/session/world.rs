@@ -282,6 +282,7 @@ impl World {
 
     /// Said once to each, whichever daemon says it: the browser was lost since the last call.
     pub(super) async fn take_loss(&self, party: Party) -> Option<Fault> {
+        locked(&self.news).meet(party);
         let loss = locked(&self.loss).as_mut()?.tell(party)?;
         if loss.code != Code::BrowserCrashed {
             return Some(loss);

@@ -45,7 +45,7 @@ impl Door {
         let Some(here) = Presence::begin(&self.hub, identity, link, profile) else { return };
         let read_only_tools =
             tabmux_tools::TABLE.iter().filter(|tool| tool.effect == Effect::Read).map(|tool| tool.name.to_owned()).collect();
-        let (build, settings) = (self.hub.settings.build, self.hub.settings.declared.clone());
+        let (build, settings) = (self.hub.settings.build, Some(self.hub.settings.declared.clone()));
         let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), build, pid: std::process::id(), read_only_tools, settings };
         answer(&mut write, WelcomeLine { tabmux: VERSION, welcome: Some(welcome), error: None }).await;
         match hello.role {

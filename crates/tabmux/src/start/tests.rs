@@ -106,8 +106,7 @@ fn a_double_lives_only_when_told() {
         if line.contains("\"quit\"") {
             std::process::exit(0);
         }
-        let welcome =
-            Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![], settings: Default::default() };
+        let welcome = Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![], settings: None };
         let line = serde_json::to_string(&WelcomeLine { tabmux: 1, welcome: Some(welcome), error: None }).unwrap();
         writeln!(&stream, "{line}").ok();
     }

@@ -58,6 +58,10 @@ fn clones_have_a_hard_limit_that_counts_those_in_the_making_and_leaves_the_rest_
     assert!(world.admit(by(a), Some("reserved")).is_ok(), "those there are can be used");
     assert!(world.reserve(by(a), plain(Some("third"))).is_ok(), "plain sessions are not clones");
     assert_eq!((world.registry.counts().clones, world.registry.counts().sessions), (2, 4));
+    assert!(!fault.hint.contains("lost"), "{fault}");
+    world.leave(b, Leave::Lost);
+    let fault = world.reserve(by(a), clone_of("fourth")).unwrap_err();
+    assert!(fault.hint.contains("may still come back to 1 of them"), "why nobody can close it: {fault}");
 }
 
 /// S3.19, S3.21

@@ -112,7 +112,10 @@ async fn nobody_else_moves_the_owner_to_another_tab() {
 async fn a_lost_browser_is_said_to_the_owner_whoever_heard_it_first() {
     let (house, owner, other) = two().await;
     let (reading, acting) = (share(&owner, json!({})).await, share(&owner, json!({"mode": "act"})).await);
-    other.ok("list_pages", json!({"sessionId": reading})).await;
+    let quiet = share(&owner, json!({})).await;
+    for knows in [&reading, &quiet] {
+        other.ok("list_pages", json!({"sessionId": knows})).await;
+    }
     house.session().page(TabId(1)).unwrap().evaluate("endBrowser()").await.unwrap_err();
     eventually("it is known", || house.hub.look(|registry| registry.counts().lost) == 1).await;
     assert_eq!(other.code("list_pages", json!({"sessionId": reading})).await, Code::BrowserCrashed);
@@ -122,6 +125,7 @@ async fn a_lost_browser_is_said_to_the_owner_whoever_heard_it_first() {
     other.ok("navigate", json!({"sessionId": acting, "url": "http://b.test/"})).await;
     assert_eq!(owner.code("evaluate", json!({"script": "1"})).await, Code::BrowserCrashed, "though it has another by now");
     owner.ok("evaluate", json!({"script": "1"})).await;
+    assert_eq!(other.code("list_pages", json!({"sessionId": quiet})).await, Code::BrowserCrashed, "who knew its pages");
     let late = share(&owner, json!({})).await;
     house.agent("late").ok("list_pages", json!({"sessionId": late})).await;
 }
