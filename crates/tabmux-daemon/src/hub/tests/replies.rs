@@ -162,7 +162,7 @@ async fn status_counts_what_is_here() {
     assert_eq!(status["running"], true);
     assert_eq!(status["sessions"], json!({"active": 1, "orphaned": 0, "lost": 0, "clones": 0}));
     assert_eq!(status["calls"], json!({"running": 1, "queued": 1, "total": 4}));
-    assert_eq!(status["counters"], json!({"faults": 1, "panics": 0, "journal_faults": 0}));
+    assert_eq!(status["counters"], json!({"faults": 1, "panics": 0, "journal_faults": 0, "unreadable_events": 0}));
     assert_eq!((&status["clients"], &status["browsers"][0]["kind"]), (&json!(1), &json!("fake")));
     assert_eq!(status["browsers"][0]["contexts"], 1);
     assert!(status["memory_kb"].as_u64().unwrap() > 1000);
