@@ -163,3 +163,31 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     world.registry.browser_lost(lost, &why);
     assert_eq!((world.effects(), world.session(lost).phase), (vec![], Phase::Closing), "what is being closed stays so");
 }
+
+/// S1.14: an id that is only reserved is no session yet, and goes with whoever reserved it, unless something was begun with it.
+#[test]
+fn what_is_only_reserved_is_not_active_and_can_be_given_up() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let reserve = |world: &mut World, name: &str| world.reserve(by(me), plain(Some(name))).unwrap().session;
+    let (unused, asked) = (reserve(&mut world, "unused"), reserve(&mut world, "asked"));
+    let (open, lost) = (world.open(me, "open"), world.open(me, "lost"));
+    world.registry.add_tab(lost, "page".into(), String::new()).unwrap();
+    let why = Fault::new(Code::BrowserCrashed, "The browser is gone.", "Navigate again.");
+    world.registry.browser_lost(lost, &why);
+    let pageless = world.open(me, "pageless");
+    world.registry.browser_lost(pageless, &why);
+    let is_reservation = |id| world.session(id).is_reservation();
+    assert_eq!([unused, asked, open, lost, pageless].map(is_reservation), [true, true, false, false, false]);
+    let counts = world.registry.counts();
+    assert_eq!((counts.sessions, counts.lost, counts.reserved, counts.active()), (5, 1, 2, 2));
+    world.admit(by(me), Some("asked")).unwrap();
+    world.effects();
+    for id in [unused, asked, open, lost] {
+        world.registry.give_up_reservation(id);
+    }
+    assert_eq!(world.effects(), [close(unused, Ended::Lost)], "something was begun with the others");
+    world.open(me, "orphan");
+    world.leave(me, Leave::Lost);
+    assert_eq!(world.registry.counts().active(), 0);
+}
