@@ -14,7 +14,7 @@ use serde_json::json;
 use tabmux_driver::{Acted, Action, Bring, Button, Chord, Click, DriverError, Modifiers, Result, Selector, Verb};
 
 use super::CdpPage;
-use aim::{Answer, Order, Point};
+use aim::{Aimed, Answer, Order, Point};
 use report::Landing;
 pub(super) use report::{Reports, listen};
 
@@ -75,6 +75,7 @@ impl CdpPage {
             let wanted = json!({ "token": token, "button": name, "count": click.count, "bring": click.bring == Bring::IntoView });
             let patience = until.saturating_duration_since(Instant::now());
             let aimed = self.aim(Order { verb: "aim", selector: Some(&click.selector), wanted, patience }).await?;
+            self.reach(&aimed).await?;
             self.click_at(aimed.answer.point, click.button, click.count, click.modifiers).await?;
             match self.landing(&aimed.frame, token, Duration::ZERO).await? {
                 Landing::There(now) => return Ok(aimed.answer.acted(now)),
@@ -83,6 +84,19 @@ impl CdpPage {
                 Landing::Missed(_) => {}
             }
         }
+    }
+
+    /// The browser finds a frame in another process by the picture that was drawn last, which may be old. Whether it does is tried with a move:
+    /// a press that goes astray cannot be taken back.
+    async fn reach(&self, aimed: &Aimed) -> Result<()> {
+        let until = Instant::now() + SOON;
+        while aimed.frame != self.handle.0 && Instant::now() < until {
+            self.move_to(aimed.answer.point).await?;
+            if self.asked(&aimed.frame, "under", &json!({})).await?.or_fault(None).is_ok() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn tap(&self, selector: &Selector, bring: Bring, patience: Duration) -> Result<Acted> {

@@ -186,6 +186,15 @@ verbs.point = async (wanted) => {
 // In old pages without a doctype a bare `:hover` means links only.
 const HOVERED = ":is(:hover)";
 
+// Whether the pointer has come to what lies in wait. A move takes until the next picture.
+verbs.under = async () => {
+  for (const until = performance.now() + 100; armed && !armed.element.matches(HOVERED); ) {
+    if (performance.now() > until) return blocked(armed.element, "is not under the pointer");
+    await pause(10);
+  }
+  return {};
+};
+
 verbs.hovered = async () => {
   if (!pointed?.isConnected) return { fault: "unknown", text: "The element went away under the pointer" };
   if (pointed.matches(HOVERED)) return {};
