@@ -17,11 +17,11 @@ use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose, is_hidden};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
-use crate::launch::{Launch, Sharing};
+use crate::launch::{Launch, Mode, Sharing};
 use crate::protocol::{Event, browser, target};
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
-use crate::world::{Build, World};
+use crate::world::{Build, Drawn, World};
 use tokio::sync::{mpsc, oneshot};
 
 #[derive(Debug)]
@@ -99,8 +99,17 @@ impl CdpBrowser {
         if shell { Build::Shell } else { Build::Full }
     }
 
+    fn drawn(&self, unit: &Unit) -> Drawn {
+        let headless = self.launched().is_some_and(|launch| launch.mode == Mode::Headless);
+        match (self.build(), unit) {
+            (Build::Shell, _) => Drawn::Always,
+            (Build::Full, Unit::Context) if headless => Drawn::WhileAlone,
+            (Build::Full, _) => Drawn::WhenAsked,
+        }
+    }
+
     fn remember(&self, id: &str, unit: Unit, spec: &ContextSpec) -> Arc<CdpContext> {
-        let world = World::new(id, spec, self.build());
+        let world = World::new(id, spec, self.build(), self.drawn(&unit));
         let alone = self.launched().is_some_and(|launch| launch.sharing == Sharing::One);
         let browser = if alone { self.me.clone() } else { Weak::new() };
         let windows = Arc::clone(&self.windows);

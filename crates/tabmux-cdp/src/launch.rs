@@ -104,7 +104,7 @@ const FEATURES_ON: [&str; 1] = ["NetworkServiceInProcess2"];
 /// what pages send in code is better kept apart.
 const ONE_PROCESS_LESS: [&str; 2] = ["--in-process-gpu", "--no-unsandboxed-zygote"];
 
-const LEAN: [&str; 20] = [
+const LEAN: [&str; 21] = [
     "--remote-debugging-pipe",
     "--no-first-run",
     "--no-default-browser-check",
@@ -117,6 +117,8 @@ const LEAN: [&str; 20] = [
     "--disable-sync",
     "--disable-breakpad",
     "--disable-crash-reporter",
+    // Without it two processes wait for crashes that nobody is told of.
+    "--disable-crashpad-for-testing",
     "--disable-hang-monitor",
     "--disable-search-engine-choice-screen",
     "--hide-crash-restore-bubble",
@@ -168,7 +170,7 @@ impl Launch {
             }
             all.extend(["--hide-scrollbars", "--mute-audio", "--disable-gpu"].map(str::to_owned));
             let wants_graphics = self.args.iter().any(|arg| ["gpu", "-gl", "angle", "swiftshader"].iter().any(|word| arg.contains(word)));
-            if self.binary.kind == Kind::HeadlessShell && !wants_graphics {
+            if !wants_graphics {
                 all.extend(ONE_PROCESS_LESS.map(str::to_owned));
             }
         }
@@ -269,19 +271,19 @@ mod tests {
 
     #[test]
     fn pictures_are_put_together_in_the_browser_unless_the_user_wants_graphics() {
-        let lean = |kind: Kind, theirs: &[&str]| {
+        let lean = |mode: Mode, theirs: &[&str]| {
             let all = arguments(
                 |launch| {
-                    launch.binary.kind = kind;
+                    launch.mode = mode;
                     launch.args = theirs.iter().map(ToString::to_string).collect();
                 },
                 ORDINARY,
             );
             ONE_PROCESS_LESS.iter().filter(|flag| all.iter().any(|arg| arg == *flag)).count()
         };
-        assert_eq!((lean(Kind::HeadlessShell, &["--lang=de"]), lean(Kind::Chromium, &[])), (2, 0));
+        assert_eq!((lean(Mode::Headless, &["--lang=de"]), lean(Mode::Headed, &[])), (2, 0));
         for theirs in ["--enable-unsafe-swiftshader", "--use-angle=gl", "--use-gl=egl", "--enable-gpu"] {
-            assert_eq!(lean(Kind::HeadlessShell, &[theirs]), 0, "{theirs}");
+            assert_eq!(lean(Mode::Headless, &[theirs]), 0, "{theirs}");
         }
     }
 

@@ -49,7 +49,7 @@ use tokio::sync::mpsc;
 use crate::CdpError;
 use crate::connection::Connection;
 use crate::protocol::{Command, emulation as emulated, inspector, log, network, page, runtime, security, target};
-use crate::world::{Build, World};
+use crate::world::World;
 
 use act::LyingInWait;
 pub(crate) use console::thrown;
@@ -197,11 +197,11 @@ impl CdpPage {
             self.let_wait(waiting, &mut watching);
         }
         let shown = self.show(&self.world.emulation(), &Emulation::default());
-        let drawing = (self.world.build == Build::Full).then(|| self.connection.send(Some(&self.session), &tiny_screencast()));
+        for page in self.world.to_draw(&self.session) {
+            // Queued by now; refused, that page is gone.
+            drop(self.connection.send(Some(&page), &tiny_screencast()));
+        }
         async move {
-            if let Some(drawing) = drawing {
-                drawing.await?;
-            }
             if let Some(trusting) = trusting {
                 trusting.await?;
             }
@@ -476,7 +476,7 @@ pub(crate) fn attach_frames() -> target::SetAutoAttach {
     target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(filter.to_vec()) }
 }
 
-/// Of which one frame is sent and never acknowledged: it costs nothing, and a tab in the background is drawn, its timers and
+/// Of which one frame is sent and never acknowledged: it costs no time, and a tab in the background is drawn, its timers and
 /// animations run, and pictures of it take no longer than of one in front (FACTS §1). Outlives navigations.
 fn tiny_screencast() -> page::StartScreencast {
     page::StartScreencast {

@@ -5,7 +5,7 @@ mod clipboard;
 mod downloads;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tabmux_driver::{Certificates, ContextSpec, Credentials, Emulation, Origins};
@@ -19,6 +19,9 @@ pub(crate) use downloads::{Downloads, staging};
 pub(crate) struct World {
     pub(crate) certificates: Certificates,
     pub(crate) build: Build,
+    drawn: Drawn,
+    /// It has had two pages at a time.
+    crowded: AtomicBool,
     pub(crate) clipboard: Clipboard,
     pub(crate) downloads: Downloads,
     /// Where its pages have been, and what is still on its way to them.
@@ -36,17 +39,30 @@ pub(crate) struct World {
 pub(crate) enum Build {
     /// Headless-shell: every page is in front, and a server's question for a login shows the server's own page.
     Shell,
-    /// Tabs may be in the background, where nothing is drawn unless it is asked for; a question for a login opens a window over the
-    /// page, which then answers nothing: it must be kept from that.
+    /// Tabs may be in the background; a question for a login opens a window over the page, which then answers nothing: it must be kept from that.
     Full,
+}
+
+/// When Chromium draws a page by itself. A tab in the background is drawn only when it is asked for: its animations stand still and pictures of it
+/// never come. Each page that is asked costs 3 MB, so those that are drawn anyway are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drawn {
+    /// Headless-shell: every page is in front.
+    Always,
+    /// Headless, in a browser context: its first page is in front of a window that nobody can cover, until another page is.
+    WhileAlone,
+    /// A person's windows and tabs are there too.
+    WhenAsked,
 }
 
 impl World {
     /// `handle` names the context, also for the next daemon.
-    pub(crate) fn new(handle: &str, spec: &ContextSpec, build: Build) -> Self {
+    pub(crate) fn new(handle: &str, spec: &ContextSpec, build: Build, drawn: Drawn) -> Self {
         Self {
             certificates: spec.certificates,
             build,
+            drawn,
+            crowded: AtomicBool::new(false),
             clipboard: Clipboard::new(handle),
             downloads: Downloads::in_directory(spec.downloads.clone()),
             origins: Arc::new(Origins::found(&spec.footprint, spec.source.as_ref())),
@@ -59,6 +75,18 @@ impl World {
 
     pub(crate) fn pages(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of its pages that must be asked to draw, now that `newcomer` is one of them.
+    pub(crate) fn to_draw(&self, newcomer: &str) -> Vec<String> {
+        let pages = self.pages();
+        match self.drawn {
+            Drawn::Always => Vec::new(),
+            Drawn::WhileAlone if pages.len() < 2 => Vec::new(),
+            // Who was alone until now has not been asked.
+            Drawn::WhileAlone if !self.crowded.swap(true, Ordering::Relaxed) => pages.iter().cloned().collect(),
+            Drawn::WhileAlone | Drawn::WhenAsked => vec![newcomer.to_owned()],
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, Emulation> {
@@ -85,5 +113,25 @@ impl World {
         }
         let meant = |known: &Credentials| known.origin.as_ref().is_none_or(|origin| *origin == asked.origin);
         self.locked().credentials.clone().filter(meant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_asked_to_draw_only_where_it_would_not_by_itself() {
+        let asked = |drawn, steps: [&[&str]; 4]| {
+            let world = World::new("c", &ContextSpec::default(), Build::Full, drawn);
+            steps.map(|pages| {
+                *world.pages() = pages.iter().map(|&page| page.to_owned()).collect();
+                world.to_draw(pages.last().unwrap()).join(" ")
+            })
+        };
+        let steps: [&[&str]; 4] = [&["a"], &["a", "b", "c"], &["b", "c", "d"], &["e"]];
+        assert_eq!(asked(Drawn::Always, steps), ["", "", "", ""]);
+        assert_eq!(asked(Drawn::WhenAsked, steps), ["a", "c", "d", "e"]);
+        assert_eq!(asked(Drawn::WhileAlone, steps), ["", "a b c", "d", ""], "two may come at a time, and neither is left out");
     }
 }

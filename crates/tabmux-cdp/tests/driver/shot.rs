@@ -69,6 +69,24 @@ async fn tabs_in_the_background_are_pictured_as_they_are() {
     }
 }
 
+/// A page that is alone in its context is drawn as it is, and costs less for it; when a popup covers it, it is drawn all the same.
+#[tokio::test]
+async fn a_page_that_a_popup_covers_goes_on_being_drawn() {
+    let browser = support::full_chromium(None).await;
+    let tap = browser.connection().tap(10_000);
+    let asked = || tap.sent().iter().filter(|sent| sent.method == "Page.startScreencast").count();
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let page = soon(context.open_page()).await.expect("a page opens");
+    let drawn =
+        "new Promise(done => { let frames = 0; const next = () => ++frames > 20 ? done(frames) : requestAnimationFrame(next); next() })";
+    assert_eq!(soon(page.evaluate(drawn)).await.expect("it is drawn"), json!(21));
+    assert_eq!(asked(), 0);
+    soon(page.evaluate("!!open('about:blank')")).await.expect("a popup opens");
+    soon(context.popups().recv()).await.expect("and joins");
+    assert_eq!(soon(page.evaluate(drawn)).await.expect("it is drawn behind the popup"), json!(21));
+    assert_eq!(asked(), 2);
+}
+
 #[tokio::test]
 async fn an_element_is_pictured_where_it_is_even_in_a_box_that_scrolls() {
     let browser = support::chromium().await;
