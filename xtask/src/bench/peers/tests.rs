@@ -28,8 +28,10 @@ fn each_limit_is_judged_by_its_own_number() {
     assert_eq!(holds(&run, "defaults: ready"), Holds::Yes);
     assert_eq!(holds(&run, "defaults: memory, of the best peer"), Holds::Yes);
     assert_eq!(holds(&run, "defaults: memory, of the best with a client"), Holds::Yes);
-    assert_eq!(holds(&run, "same binary: memory, of the best peer"), Holds::Yes);
-    assert_eq!(holds(&run, "same binary: memory, of the best with a client"), Holds::No);
+    assert_eq!(holds(&run, "same binary, Chromium: memory, of the best peer"), Holds::No);
+    assert_eq!(holds(&run, "same binary, Chromium: memory, of the best with a client"), Holds::Yes);
+    assert_eq!(holds(&run, "same binary, headless-shell: memory, of the best peer"), Holds::Yes);
+    assert_eq!(holds(&run, "same binary, headless-shell: memory, of the best with a client"), Holds::No);
     assert_eq!(holds(&run, "calls per second"), Holds::Yes);
     assert_eq!(holds(&run, "wrong answers"), Holds::Yes);
     assert_eq!(holds(&run, "command line: evaluate"), Holds::Unjudged);
@@ -42,7 +44,14 @@ fn each_limit_is_judged_by_its_own_number() {
         measured.calls_per_s /= 3.0;
         measured.tally.wrong += 1;
     });
-    for what in ["evaluate p50, times faster", "defaults: ready", "defaults: memory", "same binary: memory", "calls per second", "wrong"] {
+    for what in [
+        "evaluate p50, times faster",
+        "defaults: ready",
+        "defaults: memory",
+        "same binary, headless-shell: memory",
+        "calls per second",
+        "wrong",
+    ] {
         assert_eq!(holds(&slow, what), Holds::No, "{what}");
     }
     let broken = report(&slow).1;

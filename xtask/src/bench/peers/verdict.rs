@@ -13,9 +13,29 @@ const EVALUATE_FACTOR: f64 = 30.0;
 const READY_SHARE: f64 = 1.0 / 3.0;
 const CALLS_FACTOR: f64 = 10.0;
 
-/// Shares of the best peer's memory: of all, and of those with a client per agent.
-const MEMORY_SHARES: [(Browser, &str, f64, f64); 2] =
-    [(Browser::Default, "defaults", 0.40, 0.20), (Browser::SameAsTabmux, "same binary", 0.65, 0.30)];
+/// Who is compared with whom, and the shares of the best peer's memory that we may have: of all, and of those with a client per agent.
+struct Pairing {
+    ours: Browser,
+    theirs: Browser,
+    name: &'static str,
+    ready: Option<f64>,
+    all: f64,
+    own_client: f64,
+}
+
+/// The same binary is either: theirs for tabmux, or tabmux's for them.
+const PAIRINGS: [Pairing; 3] = [
+    Pairing { ours: Browser::Default, theirs: Browser::Default, name: "defaults", ready: Some(READY_SHARE), all: 0.40, own_client: 0.20 },
+    Pairing { ours: Browser::Full, theirs: Browser::Default, name: "same binary, Chromium", ready: None, all: 0.65, own_client: 0.30 },
+    Pairing {
+        ours: Browser::Default,
+        theirs: Browser::SameAsTabmux,
+        name: "same binary, headless-shell",
+        ready: None,
+        all: 0.65,
+        own_client: 0.30,
+    },
+];
 
 /// The peers to compare with, by one number.
 struct Field<'a> {
@@ -34,8 +54,9 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
     let at_ten = run.cells.iter().filter(|cell| cell.agents == JUDGED_AGENTS);
     let (ours, peers): (Vec<_>, Vec<_>) =
         at_ten.filter_map(|cell| Some((cell, cell.measured()?))).partition(|(cell, _)| cell.product == Product::Tabmux);
-    let own = |cell: &Cell| cell.browser == Browser::Default && cell.door == Door::OwnClient;
-    let Some(&(_, main)) = ours.iter().find(|(cell, _)| own(cell)) else {
+    let own =
+        |browser| ours.iter().find(|(cell, _)| cell.browser == browser && cell.door == Door::OwnClient).map(|&(_, measured)| measured);
+    let Some(main) = own(Browser::Default) else {
         return vec![unmeasured("everything", "tabmux was not measured with ten agents")];
     };
     let (lines, peers) = peers.into_iter().partition(|(cell, _)| cell.door == Door::CommandLine);
@@ -48,16 +69,11 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
         |m| m.evaluate.p50_ms,
         milliseconds,
     ));
-    for (browser, name, all, own) in MEMORY_SHARES {
-        let same = |cell: &Cell| cell.browser == browser;
-        let limit = (browser == Browser::Default).then_some(READY_SHARE);
-        rows.push(field.share(&format!("{name}: ready, of the best peer"), limit, same, |m| m.ready_ms, milliseconds));
-        rows.push(field.share(&format!("{name}: memory, of the best peer"), Some(all), same, memory, megabytes));
-        let own_client = |cell: &Cell| same(cell) && cell.door == Door::OwnClient;
-        let what = format!("{name}: memory, of the best with a client per agent");
-        rows.push(field.share(&what, Some(own), own_client, memory, megabytes));
-        let connected = |cell: &Cell| same(cell) && cell.door == Door::OwnConnection;
-        rows.push(field.share(&format!("{name}: memory, of the best with one server for all"), None, connected, memory, megabytes));
+    for pairing in PAIRINGS {
+        match own(pairing.ours) {
+            Some(ours) => rows.extend(pairing.rows(&Field { ours, peers: field.peers.clone() })),
+            None => rows.push(unmeasured(pairing.name, "tabmux was not measured with ten agents")),
+        }
     }
     rows.push(field.factor(
         "calls per second, times the best peer",
@@ -80,6 +96,26 @@ fn command_lines(field: &Field) -> Vec<Row> {
         field.share("command line: memory, of the best peer's", None, all, memory, megabytes),
         field.share("command line: evaluate p50, of the best peer's", None, all, |m| m.evaluate.p50_ms, milliseconds),
     ]
+}
+
+impl Pairing {
+    fn rows(&self, field: &Field) -> [Row; 4] {
+        let (name, same) = (self.name, |cell: &Cell| cell.browser == self.theirs);
+        let own_client = |cell: &Cell| same(cell) && cell.door == Door::OwnClient;
+        let connected = |cell: &Cell| same(cell) && cell.door == Door::OwnConnection;
+        [
+            field.share(&format!("{name}: ready, of the best peer"), self.ready, same, |m| m.ready_ms, milliseconds),
+            field.share(&format!("{name}: memory, of the best peer"), Some(self.all), same, memory, megabytes),
+            field.share(
+                &format!("{name}: memory, of the best with a client per agent"),
+                Some(self.own_client),
+                own_client,
+                memory,
+                megabytes,
+            ),
+            field.share(&format!("{name}: memory, of the best with one server for all"), None, connected, memory, megabytes),
+        ]
+    }
 }
 
 impl Field<'_> {
