@@ -12,9 +12,6 @@ use futures::stream::BoxStream;
 
 pub(crate) use websocket::Handshake;
 
-/// As long as Chromium's own limit for what it takes over a WebSocket; a longer frame ends the connection.
-const MAX_FRAME: usize = 256 << 20;
-
 pub(crate) type Incoming = BoxStream<'static, io::Result<Bytes>>;
 pub(crate) type Outgoing = Pin<Box<dyn Sink<String, Error = io::Error> + Send>>;
 

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memrchr};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::protocol::Command;
@@ -13,6 +14,8 @@ use crate::{CdpError, Result, lenient};
 
 /// Chromium's own code for "Session with given id not found.".
 const SESSION_NOT_FOUND: i64 = -32001;
+/// Its code for whatever a server cannot do.
+const TOO_LONG: i64 = -32000;
 
 /// Where a frame is to go.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,6 +113,23 @@ pub(crate) fn params(frame: &[u8]) -> serde_json::Result<&RawValue> {
     }
 }
 
+/// A short frame for one of which only the ends are known: a reply is a refusal, and an event has nothing but the request it is about, so that the
+/// page's request is not kept waiting for good.
+pub(crate) fn in_place_of(ends: &[u8], bytes: usize) -> Option<String> {
+    match Head::probe(ends)? {
+        Head::Reply { id } => {
+            let message = format!("The answer is {} MB long, which is too much.", bytes >> 20);
+            Some(json!({"id": id, "error": {"code": TOO_LONG, "message": message}}).to_string())
+        }
+        Head::Event { method, session } => {
+            let about = format!("{{\"method\":\"{method}\",\"params\":{{\"requestId\":\"");
+            let request = ends.strip_prefix(about.as_bytes()).and_then(|rest| plain(&rest[..memchr(b'"', rest)?]));
+            let params = request.map_or(json!({}), |request| json!({"requestId": request}));
+            Some(json!({"method": method, "params": params, "sessionId": session}).to_string())
+        }
+    }
+}
+
 /// What a reply says.
 pub(crate) fn decode<R: DeserializeOwned>(method: &'static str, frame: &[u8]) -> Result<R> {
     let unreadable = |why: String| CdpError::Unreadable { method, why };
@@ -127,7 +147,7 @@ pub(crate) fn decode<R: DeserializeOwned>(method: &'static str, frame: &[u8]) ->
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::protocol::page::{Navigate, NavigateReply};

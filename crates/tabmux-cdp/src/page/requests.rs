@@ -24,18 +24,20 @@ pub(super) enum Waiting {
     All,
 }
 
-/// All that is needed of a request that waits.
+/// All that is needed of a request that waits. Of one that is too long to be told of there is only the id.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Paused {
     request_id: String,
     #[serde(default)]
     frame_id: String,
+    #[serde(default)]
     resource_type: String,
+    #[serde(default)]
     request: Address,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Address {
     url: String,
 }

@@ -11,13 +11,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::codec::{Decoder, Encoder, FramedRead, FramedWrite};
 
-use super::{MAX_FRAME, Start, Transport};
-use crate::{CdpError, Result};
+use super::{Start, Transport};
+use crate::{CdpError, Result, wire};
 
 /// One pipe's worth.
 const CHUNK: usize = 64 << 10;
+/// A longer frame is left out. Nothing we ask for is longer, but for a page that is printed to a book.
+const MAX_FRAME: usize = 100 << 20;
 /// From here on a frame takes its memory with it, so that one large reply does not stay for good.
 const LARGE: usize = 1 << 20;
+/// How much of either end of a frame says whose it is, and what it is about.
+const ENDS: usize = 1 << 10;
 
 impl Transport {
     /// The browser's two pipes, as a parent or a keeper holds them: what it writes, and what it reads.
@@ -43,6 +47,15 @@ struct NulFrames {
     /// How much of what has come was searched for a NUL already.
     searched: usize,
     first: First,
+    /// Of a frame that is too long, what has come of it.
+    too_long: Option<TooLong>,
+}
+
+/// Read to its end and not kept: only its ends are, which say whose it is. One page that says too much must not cost all others the browser.
+struct TooLong {
+    beginning: Bytes,
+    end: BytesMut,
+    bytes: usize,
 }
 
 #[derive(PartialEq, Eq)]
@@ -53,7 +66,7 @@ enum First {
 
 impl NulFrames {
     fn new(start: Start) -> Self {
-        Self { searched: 0, first: if start == Start::TakeOver { First::MayBeTorn } else { First::Whole } }
+        Self { searched: 0, too_long: None, first: if start == Start::TakeOver { First::MayBeTorn } else { First::Whole } }
     }
 
     /// The rest of a torn frame is never valid JSON (a test of `wire` tries), so a whole first frame is not lost.
@@ -62,17 +75,50 @@ impl NulFrames {
     }
 }
 
+impl TooLong {
+    fn of(begun: &[u8]) -> Self {
+        let mut this = Self { beginning: Bytes::copy_from_slice(&begun[..ENDS]), end: BytesMut::new(), bytes: 0 };
+        this.pass(begun);
+        this
+    }
+
+    fn pass(&mut self, more: &[u8]) {
+        self.bytes += more.len();
+        self.end.extend_from_slice(&more[more.len().saturating_sub(ENDS)..]);
+        self.end.advance(self.end.len().saturating_sub(ENDS));
+    }
+
+    fn stand_in(self) -> Option<Bytes> {
+        tracing::warn!(bytes = self.bytes, beginning = %self.beginning[..64].escape_ascii(), "a message of the browser is too long and is left out");
+        wire::in_place_of(&[&self.beginning, &self.end[..]].concat(), self.bytes).map(Bytes::from)
+    }
+}
+
 impl Decoder for NulFrames {
     type Item = Bytes;
     type Error = io::Error;
 
     fn decode(&mut self, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+        if let Some(mut passing) = self.too_long.take() {
+            let Some(at) = memchr::memchr(0, buffer) else {
+                passing.pass(buffer);
+                buffer.clear();
+                self.too_long = Some(passing);
+                return Ok(None);
+            };
+            passing.pass(&buffer[..at]);
+            buffer.advance(at + 1);
+            if let Some(frame) = passing.stand_in() {
+                return Ok(Some(frame));
+            }
+        }
         while let Some(at) = memchr::memchr(0, &buffer[self.searched..]) {
             let frame = buffer.split_to(self.searched + at).freeze();
             buffer.advance(1);
             self.searched = 0;
             if frame.len() >= LARGE {
-                *buffer = BytesMut::from(&buffer[..]);
+                let rest = mem::replace(buffer, BytesMut::with_capacity(CHUNK));
+                buffer.extend_from_slice(&rest);
             }
             if !frame.is_empty() && !self.is_torn(&frame) {
                 return Ok(Some(frame));
@@ -80,7 +126,8 @@ impl Decoder for NulFrames {
         }
         self.searched = buffer.len();
         if buffer.len() > MAX_FRAME {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message is longer than {} MB", MAX_FRAME >> 20)));
+            self.searched = 0;
+            self.too_long = Some(TooLong::of(&mem::replace(buffer, BytesMut::with_capacity(CHUNK))));
         }
         Ok(None)
     }
@@ -139,13 +186,24 @@ mod tests {
         buffer.extend_from_slice(b"\0rest");
         assert_eq!(codec.decode(&mut buffer).unwrap().map(|frame| frame.len()), Some(LARGE));
         buffer.reserve(1);
-        assert!(&buffer[..] == b"rest" && buffer.capacity() < CHUNK);
+        // As much as before, so that the next ones are not read by the byte.
+        assert!(&buffer[..] == b"rest" && (CHUNK..2 * CHUNK).contains(&buffer.capacity()));
     }
 
     #[test]
-    fn an_endless_frame_is_an_error() {
-        let mut buffer = BytesMut::zeroed(MAX_FRAME + 1);
-        buffer.fill(b'x');
-        assert!(NulFrames::new(Start::Fresh).decode(&mut buffer).unwrap_err().to_string().contains("256 MB"));
+    fn a_frame_that_is_too_long_is_told_of_and_the_next_ones_are_whole() {
+        let long = |beginning: &str, end: &str| [beginning.as_bytes(), &vec![b'x'; MAX_FRAME], end.as_bytes()].concat();
+        let said = |frame: Vec<u8>| {
+            let (middle, end) = (frame.len() / 2, frame.len() - 5);
+            let found = frames(Start::Fresh, &[&frame[..middle], &frame[middle..end], &frame[end..], b"\0{\"id\":9,\"result\":{}}\0"]);
+            assert_eq!(found.last().unwrap(), &b"{\"id\":9,\"result\":{}}"[..]);
+            found[..found.len() - 1].iter().map(|frame| String::from_utf8_lossy(frame).into_owned()).collect::<Vec<_>>()
+        };
+        let event = said(long(r#"{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[""#, r#""]},"sessionId":"A1"}"#));
+        assert_eq!(event, [r#"{"method":"Runtime.consoleAPICalled","params":{},"sessionId":"A1"}"#]);
+        let reply = said(long(r#"{"id":7,"result":{"value":""#, r#""},"sessionId":"A1"}"#));
+        assert_eq!(reply.len(), 1);
+        assert!(reply[0].starts_with(r#"{"id":7,"error":"#) && reply[0].contains("100 MB"), "{reply:?}");
+        assert_eq!(said(long("no message at all", "")).len(), 0);
     }
 }

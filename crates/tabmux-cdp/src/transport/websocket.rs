@@ -10,8 +10,11 @@ use tokio_tungstenite::connect_async_with_config;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::{MAX_FRAME, Transport};
+use super::Transport;
 use crate::{CdpError, Result};
+
+/// A longer frame ends the connection, since none can be left out here; so it is as long as one page can make a machine with little memory bear.
+const MAX_FRAME: usize = 1 << 30;
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

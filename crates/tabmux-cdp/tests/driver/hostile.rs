@@ -67,3 +67,25 @@ async fn no_word_of_an_agent_becomes_a_command() {
         page.navigate(Navigation::To(&format!("{site}/"))).await.expect("the page and its browser live");
     }
 }
+
+/// What is too long for the pipe is left out and told of. It neither ends the browser for everybody nor keeps the page waiting.
+#[tokio::test]
+async fn a_page_that_says_more_than_can_be_carried_takes_nobody_with_it() {
+    let browser = support::full_chromium(None).await;
+    let site = support::site(|_| "hello".into()).await;
+    let open = async || {
+        let page = browser.open_context(&ContextSpec::default()).await.expect("a context opens").open_page().await.expect("a page opens");
+        page.navigate(Navigation::To(&format!("{site}/"))).await.expect("it goes there");
+        page
+    };
+    let (loud, quiet) = (open().await, open().await);
+    loud.evaluate("console.log('x'.repeat(110e6)), console.log('short')").await.expect("it is said");
+    let (log, lost) = loud.take_log();
+    let said: Vec<_> = log.iter().map(|entry| entry.text.as_str()).collect();
+    assert_eq!((said, lost), (vec!["(something was logged that cannot be read)", "short"], 0));
+    // A request that is too long to be told of goes on: here its server hangs up on it.
+    let sent = "fetch('/x', { method: 'POST', body: new Uint8Array(60e6) }).then(answer => answer.status, error => error.name)";
+    let answer = loud.evaluate(sent).await.expect("the request ends");
+    assert!(answer == serde_json::json!(200) || answer == serde_json::json!("TypeError"), "{answer}");
+    assert_eq!(quiet.evaluate("document.body.innerText").await, Ok(serde_json::json!("hello")));
+}
