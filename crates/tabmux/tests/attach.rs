@@ -190,20 +190,27 @@ fn after_a_killed_daemon_the_sessions_have_their_very_pages_again() {
 }
 
 /// A connection that breaks is not a browser that ends: whoever was calling is told, and the pages are found again.
+/// S1.27, for the link to a person's browser that there is today; the extension's comes with the extension.
 #[test]
 fn after_a_broken_connection_the_sessions_go_on_with_their_pages() {
     let (lab, person) = (Lab::new(), Person::new(Shown::Headless));
     let (theirs, gate) = (person.pages(), Gate::open(person.port));
-    let client = client(&lab, &gate.port.to_string());
+    let [client, other] = [(); 2].map(|()| client(&lab, &gate.port.to_string()));
     client.ok("start_browser", &json!({"navigationUrl": person.site.page("agent")}));
     eval(&client, "window.kept = 'yes'");
-    let running = client.start_call("evaluate", &json!({"script": "new Promise(() => {})"}));
-    until("the call runs", SOON, || (lab.status()["calls"]["running"] == json!(1)).then_some(()));
+    other.ok("start_browser", &json!({"navigationUrl": person.site.page("other")}));
+    let calls = [&client, &other].map(|client| client.start_call("evaluate", &json!({"script": "new Promise(() => {})"})));
+    until("the calls run", SOON, || (lab.status()["calls"]["running"] == json!(2)).then_some(()));
     gate.cut();
-    assert_eq!(client.finish_call(&running, SOON).code(), "browser_crashed");
+    for (client, call) in [&client, &other].into_iter().zip(&calls) {
+        assert_eq!(client.finish_call(call, SOON).code(), "browser_crashed");
+    }
     assert_eq!(eval(&client, "window.kept"), json!("yes"));
-    assert_eq!((gate.websockets(), person.pages().len()), (2, theirs.len() + 1));
-    client.ok("close_session", &json!({}));
+    assert_eq!(eval(&other, "location.href"), json!(person.site.page("other")));
+    assert_eq!((gate.websockets(), person.pages().len()), (2, theirs.len() + 2));
+    for client in [&client, &other] {
+        client.ok("close_session", &json!({}));
+    }
     await_only(&person, &theirs);
 }
 
