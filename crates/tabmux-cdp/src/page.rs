@@ -169,11 +169,8 @@ impl CdpPage {
             connection.send(session, &runtime::Enable::default()),
             connection.send(session, &log::Enable::default()),
         );
-        let enabled_too = futures::future::join3(
-            connection.send(session, &inspector::Enable::default()),
-            connection.send(session, &focus),
-            connection.send(session, &network),
-        );
+        let enabled_too =
+            futures::future::join(connection.send(session, &inspector::Enable::default()), connection.send(session, &network));
         let guarded = futures::future::join4(
             connection.send(session, &binding),
             connection.send(session, &script),
@@ -184,6 +181,9 @@ impl CdpPage {
         let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
         enabled?;
         script?;
+        // Only now: headless-shell crashes the opener of a popup that is on its way into another process when it hears this among the others. Nobody
+        // waits for the answer; it comes before whatever the page is asked next.
+        drop(connection.send(session, &focus));
         shown
     }
 
@@ -380,7 +380,7 @@ impl Page for CdpPage {
         };
         match self.connection.call_in(Some(&self.session), &command, HOUSEKEEPING).await {
             Ok(_) => {
-                self.state.dialog_answered();
+                self.state.dialog_answered(open.number);
                 if leaves {
                     self.left(&mut progress, before).await;
                 } else {
@@ -389,7 +389,7 @@ impl Page for CdpPage {
                 Ok(open.dialog)
             }
             Err(CdpError::Refused { .. }) => {
-                self.state.dialog_answered();
+                self.state.dialog_answered(open.number);
                 Err(DriverError::NoDialog)
             }
             Err(other) => Err(other.into()),

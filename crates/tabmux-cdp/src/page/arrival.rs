@@ -27,7 +27,11 @@ impl CdpPage {
     pub(super) async fn next_turn(&self) {
         let turn = self.script::<()>("turn", &());
         let mut progress = self.state.watch();
-        let elsewhere = self.reached(&mut progress, |now| now.underway);
+        let dialogs = progress.borrow().dialogs;
+        if self.state.dialog().is_some() {
+            return;
+        }
+        let elsewhere = self.reached(&mut progress, |now| now.underway || now.dialogs > dialogs);
         let waited = async {
             tokio::select! { _ = turn => {}, _ = elsewhere => {} }
         };

@@ -57,7 +57,8 @@ impl Memento {
 
     /// Gives the page back what was known of it, and says in which session.
     pub(super) fn restore(self, state: &PageState) -> String {
-        let dialog = self.dialog.map(|Asked { kind, text, default_prompt }| OpenDialog { dialog: Dialog { kind, text }, default_prompt });
+        let dialog =
+            self.dialog.map(|Asked { kind, text, default_prompt }| OpenDialog { dialog: Dialog { kind, text }, default_prompt, number: 0 });
         state.restore(dialog, self.crashed);
         state.frames().refs_up_to(self.refs + 1);
         self.session
@@ -83,7 +84,7 @@ mod tests {
     fn a_page_is_restored_as_it_was_remembered() {
         let state = PageState::new("T", "about:blank".into());
         let dialog = Dialog { kind: "prompt".into(), text: "name?".into() };
-        state.restore(Some(OpenDialog { dialog: dialog.clone(), default_prompt: Some("Ann".into()) }), true);
+        state.restore(Some(OpenDialog { dialog: dialog.clone(), default_prompt: Some("Ann".into()), number: 0 }), true);
         state.frames().refs_up_to(1002);
         let text = Memento::of("S", &state).to_string();
 

@@ -66,7 +66,7 @@ impl CdpPage {
             return Ok(());
         };
         self.committed(&mut progress, &loader).await?;
-        self.reached(&mut progress, |now| now.loaded).await?;
+        self.reached(&mut progress, Progress::is_over).await?;
         self.check_reached()
     }
 
@@ -87,7 +87,7 @@ impl CdpPage {
                     break;
                 }
             }
-            let there = self.reached(progress, |then| !then.underway && (then.loaded || then.unreachable));
+            let there = self.reached(progress, |then| !then.underway && (then.is_over() || then.unreachable));
             if let Ok(gone) = tokio::time::timeout(ARRIVE, there).await {
                 gone?;
             }
@@ -146,14 +146,14 @@ impl CdpPage {
 
     /// Another document came and loaded, or the page moved within its document.
     async fn settle(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) -> Result<()> {
-        self.reached(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.loaded)).await?;
+        self.reached(progress, |now| now.moves > before.1 || (now.commits > before.0 && now.is_over())).await?;
         self.check_reached()
     }
 
     /// A page that was let go is waited for, so that the next call does not meet the one it leaves. Not for long: a download
     /// leaves it where it is, and a server may be slow.
     pub(super) async fn left(&self, progress: &mut watch::Receiver<Progress>, before: (u64, u64)) {
-        let there = self.reached(progress, |now| now.commits > before.0 && now.loaded);
+        let there = self.reached(progress, |now| now.commits > before.0 && now.is_over());
         // Gone, or still on its way: the next call says how the page is.
         let _ = tokio::time::timeout(HOUSEKEEPING, there).await;
     }

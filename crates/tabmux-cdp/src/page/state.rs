@@ -71,12 +71,14 @@ struct ActBegan {
 pub(super) struct OpenDialog {
     pub(super) dialog: Dialog,
     pub(super) default_prompt: Option<String>,
+    /// Which of the page's dialogs it is; the next one may open before the answer to this one is heard of.
+    pub(super) number: u64,
 }
 
 impl Default for OpenDialog {
     /// One of which nothing is known.
     fn default() -> Self {
-        Self { dialog: Dialog { kind: "dialog".into(), text: String::new() }, default_prompt: None }
+        Self { dialog: Dialog { kind: "dialog".into(), text: String::new() }, default_prompt: None, number: 0 }
     }
 }
 
@@ -413,8 +415,14 @@ impl PageState {
         self.inner().asked.take(url, came)
     }
 
-    pub(super) fn dialog_answered(&self) {
+    pub(super) fn dialog_closed(&self) {
         self.inner().dialog = None;
+    }
+
+    /// This one is not open any more; another may be.
+    pub(super) fn dialog_answered(&self, number: u64) {
+        let mut inner = self.inner();
+        inner.dialog = inner.dialog.take().filter(|open| open.number != number);
     }
 
     pub(super) fn is_crashed(&self) -> bool {

@@ -319,3 +319,25 @@ async fn tabs_of_the_shared_profile_share_cookies_and_nothing_else() {
         Err(DriverError::BrowserGone(_))
     ));
 }
+
+/// Headless-shell's renderer fell over popups that were set up while they moved into another process, and took their opener with it: 8 of 10 times.
+#[tokio::test]
+async fn popups_of_another_site_leave_their_opener_alive() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "hello".into()).await;
+    let elsewhere = site.replace("127.0.0.1", "localhost");
+    for round in 0..5 {
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let mut popups = context.popups();
+        let opener = soon(context.open_page()).await.expect("a page opens");
+        soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+        let open = format!("for (let i = 0; i < 8; i++) setTimeout(() => open('{elsewhere}/' + i))");
+        soon(opener.evaluate(&open)).await.expect("the script runs");
+        for _ in 0..8 {
+            let popup = soon(popups.recv()).await.expect("a popup joins").page;
+            assert_eq!(soon(popup.evaluate("document.hasFocus()")).await, Ok(json!(true)), "{round}");
+        }
+        assert_eq!(soon(opener.evaluate("document.body.innerText")).await, Ok(json!("hello")), "{round}");
+        soon(context.close()).await.expect("it closes");
+    }
+}

@@ -218,3 +218,24 @@ async fn a_crash_ends_the_wait() {
     let (waited, ()) = soon(async { tokio::join!(page.wait_for(&never), support::kill_renderers(&browser)) }).await;
     assert_eq!(waited, Err(DriverError::PageCrashed));
 }
+
+/// Something on the page never comes, so only the crash can end it.
+#[tokio::test]
+async fn a_crash_ends_a_navigation() {
+    let browser = support::chromium().await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let picture = format!("<p>here<img src=http://{}/>", silent.local_addr().expect("its address"));
+    let site = support::site(move |_| picture.clone()).await;
+    let page = page_at(&browser, "<p>before").await;
+    for to in [Navigation::To(&format!("{site}/")), Navigation::Back] {
+        let here = text("here");
+        let crash = async {
+            page.wait_for(&here).await.expect("the page shows");
+            support::kill_renderers(&browser).await;
+        };
+        let (went, ()) = soon(async { tokio::join!(page.navigate(to), crash) }).await;
+        assert_eq!(went, Err(DriverError::PageCrashed));
+        assert_eq!(soon(page.evaluate("1")).await, Err(DriverError::PageCrashed));
+        soon(page.navigate(Navigation::To("data:text/html,<p>after"))).await.expect("it comes back");
+    }
+}

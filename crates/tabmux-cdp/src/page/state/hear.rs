@@ -30,7 +30,7 @@ impl PageState {
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::WindowOpen::METHOD => self.opens_page(),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
-            page::JavascriptDialogClosed::METHOD => self.dialog_answered(),
+            page::JavascriptDialogClosed::METHOD => self.dialog_closed(),
             page::FileChooserOpened::METHOD => self.chooser_opened(params),
             inspector::TargetCrashed::METHOD => self.crashed(),
             inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
@@ -143,7 +143,9 @@ impl PageState {
         let Some(event) = read::<page::JavascriptDialogOpening>(params) else { return };
         let dialog = Dialog { kind: event.kind, text: event.message };
         let mut inner = self.inner();
-        inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt });
+        let number = self.progress.borrow().dialogs + 1;
+        inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt, number });
+        self.progress.send_modify(|progress| progress.dialogs = number);
         inner.tell(PageEvent::DialogOpened(dialog));
     }
 
@@ -171,7 +173,7 @@ impl PageState {
 
     /// Another document is there: no dialog is open, and what crashed is back.
     fn recovered(&self) {
-        self.dialog_answered();
+        self.dialog_closed();
         self.progress.send_if_modified(|progress| {
             let crashed = progress.life == Life::Crashed;
             if crashed {
@@ -200,5 +202,27 @@ mod tests {
         let progress = state.watch().borrow().clone();
         assert_eq!((progress.commits, progress.loader.as_str()), (2, "second"));
         assert!(progress.has_shown("first") && progress.has_shown("second") && !progress.has_shown("third"));
+    }
+
+    /// The reader may be at the next dialog before whoever answered the first hears that it did.
+    #[test]
+    fn an_answer_that_is_heard_of_late_does_not_hide_the_next_dialog() {
+        let state = PageState::new("main", "about:blank".into());
+        let opens = |text: &str| {
+            let dialog = json!({"url": "", "frameId": "main", "message": text, "type": "alert", "hasBrowserHandler": false});
+            state.hear(page::JavascriptDialogOpening::METHOD, &RawValue::from_string(dialog.to_string()).unwrap());
+        };
+        opens("first");
+        let answered = state.dialog().unwrap();
+        state.hear(
+            page::JavascriptDialogClosed::METHOD,
+            &RawValue::from_string(json!({"result": true, "userInput": ""}).to_string()).unwrap(),
+        );
+        opens("second");
+        state.dialog_answered(answered.number);
+        let open = state.dialog().unwrap();
+        assert_eq!(open.dialog.text, "second");
+        state.dialog_answered(open.number);
+        assert!(state.dialog().is_none());
     }
 }

@@ -26,6 +26,8 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) underway: bool,
     /// How many of those came to nothing, and left the page where it was.
     pub(in crate::page) fruitless: u64,
+    /// How many dialogs it has opened.
+    pub(in crate::page) dialogs: u64,
     /// The document is Chromium's own error page.
     pub(in crate::page) unreachable: bool,
     pub(in crate::page) life: Life,
@@ -43,6 +45,11 @@ impl Progress {
     /// Whether the document is there, or was before it sent the page on.
     pub(in crate::page) fn has_shown(&self, loader: &str) -> bool {
         self.loader == loader || self.former.iter().any(|former| former == loader)
+    }
+
+    /// The document has loaded, or never will.
+    pub(in crate::page) fn is_over(&self) -> bool {
+        self.loaded || self.life == Life::Crashed
     }
 
     pub(super) fn commit(&mut self, loader: String) {
