@@ -331,7 +331,7 @@ async fn popups_of_another_site_leave_their_opener_alive() {
         let mut popups = context.popups();
         let opener = soon(context.open_page()).await.expect("a page opens");
         soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
-        let open = format!("for (let i = 0; i < 8; i++) setTimeout(() => open('{elsewhere}/' + i))");
+        let open = format!("setTimeout(() => {{ for (let i = 0; i < 8; i++) open('{elsewhere}/' + i) }}, 50)");
         soon(opener.evaluate(&open)).await.expect("the script runs");
         for _ in 0..8 {
             let popup = soon(popups.recv()).await.expect("a popup joins").page;
