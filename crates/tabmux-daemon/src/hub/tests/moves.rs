@@ -188,6 +188,7 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     assert_eq!((nothing.code, nothing.hint.as_str()), (Code::BadArgument, "A session is saved when it rests; go on with navigate."));
     let all = || texts(&house);
     eventually("it is saved", || ["token", "ann", "one", "two", "\"current\":0"].iter().all(|word| all().contains(word))).await;
+    eventually("all of it", || !all().contains("not read in time")).await;
     let crashed = agent.eval("web", "endBrowser()").await.unwrap_err();
     assert_eq!(crashed.code, Code::BrowserCrashed);
     eventually("what was saved is what was lost", || saved(&house, ".lost.json") == 1).await;
