@@ -156,10 +156,12 @@ impl CallPages {
         Ok(())
     }
 
-    fn tell_owner(&self, what: &str) {
-        if self.party != Party::Owner {
-            let who = if self.party == Party::Operator { "The operator" } else { "Somebody this session is shared with" };
-            self.world.tell_others(self.party, format!("{who} {what}."));
+    /// Who the others take the caller for; the owner's own doing is no news.
+    fn stranger(&self) -> Option<&'static str> {
+        match self.party {
+            Party::Owner => None,
+            Party::Operator => Some("The operator"),
+            Party::Holder(_) => Some("Somebody this session is shared with"),
         }
     }
 
@@ -208,9 +210,9 @@ impl Pages for CallPages {
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let (tab, page) = self.world.open_tab(self.party).await?;
-        if self.party != Party::Owner {
+        if let Some(who) = self.stranger() {
             self.choose(tab)?;
-            self.tell_owner(&format!("opened tab {tab}; select_page goes there"));
+            self.world.tell_others_of(self.party, tab, format!("{who} opened tab {tab}; select_page goes there."));
         }
         self.note(tab);
         Ok((tab, page))
@@ -232,7 +234,9 @@ impl Pages for CallPages {
         let view = self.view(index, tab, None).await.ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);
         self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
-        self.tell_owner(&format!("closed tab {tab}"));
+        if let Some(who) = self.stranger() {
+            self.world.tell_others(self.party, format!("{who} closed tab {tab}."));
+        }
         page.close().await?;
         Ok(view)
     }

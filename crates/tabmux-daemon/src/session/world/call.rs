@@ -36,11 +36,14 @@ impl World {
         match interrupt {
             // The call may have just ended; then its reply went out and the dialog is said by the next one.
             Some(interrupt) => drop(interrupt.send(dialog_fault(dialog))),
-            None => self.add_news(format!(
-                "Tab {tab} opened a dialog ({}): {}. Answer it with handle_dialog.",
-                dialog.kind,
-                tabmux_tools::visible_quoted(&dialog.text)
-            )),
+            None => self.add_news_of(
+                tab,
+                format!(
+                    "Tab {tab} opened a dialog ({}): {}. Answer it with handle_dialog.",
+                    dialog.kind,
+                    tabmux_tools::visible_quoted(&dialog.text)
+                ),
+            ),
         }
     }
 
