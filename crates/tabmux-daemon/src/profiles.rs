@@ -224,18 +224,22 @@ impl Profiles {
 
     fn names(&self) -> Result<Vec<String>, Fault> {
         let mut names = disk::directories(&self.dir)?;
-        names.retain(|name| check_name(name).is_ok() && self.dir.join(name).join("profile.json").exists());
+        // Also those without a record: no other profile can have their name.
+        names.retain(|name| check_name(name).is_ok());
         names.sort();
         Ok(names)
     }
 
     fn about(&self, name: &str) -> Result<Option<Profile>, Fault> {
         let path = self.dir.join(name).join("profile.json");
-        let Some(text) = disk::read(&path)? else { return Ok(None) };
-        let read = serde_json::from_str::<Profile>(&text).map_err(|error| {
-            let message = format!("The file {} cannot be read: {error}.", path.display());
+        let damaged = |why: String| {
+            let message = format!("The file {} {why}.", path.display());
             Fault::new(Code::BadArgument, message, format!("Put it right, or remove the profile with `tabmux profile rm {name}`."))
-        });
+        };
+        let Some(text) = disk::read(&path)? else {
+            return if disk::is_directory(&self.dir.join(name)) { Err(damaged("is missing".to_owned())) } else { Ok(None) };
+        };
+        let read = serde_json::from_str::<Profile>(&text).map_err(|error| damaged(format!("cannot be read: {error}")));
         // The directory's name is what it goes by, also after somebody renamed it.
         read.map(|profile| Some(Profile { name: name.to_owned(), ..profile }))
     }

@@ -131,6 +131,11 @@ pub(super) fn remove(parent: &Path, name: &str) -> Result<(), Fault> {
     removed().map_err(|error| unusable(&parent.join(name), "be removed", &error))
 }
 
+/// Whether one is there, and no link to one.
+pub(super) fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_dir())
+}
+
 /// The directories here, links left out.
 pub(super) fn directories(parent: &Path) -> Result<Vec<String>, Fault> {
     let names = || -> io::Result<Vec<String>> {

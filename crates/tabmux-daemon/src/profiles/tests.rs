@@ -114,6 +114,22 @@ fn a_damaged_profile_is_listed_as_that_and_is_in_nobodys_way() {
     assert_eq!(profiles.list().unwrap(), Listed { profiles: vec![whole], damaged: vec![] });
 }
 
+/// No profile can be made in its place, so its name must be found to be removed.
+#[test]
+fn a_profile_without_its_record_is_damaged_too() {
+    let (dir, profiles) = house();
+    std::fs::create_dir_all(dir.path().join("profiles/work")).unwrap();
+    std::fs::write(dir.path().join("profiles/file"), "").unwrap();
+    assert_eq!(profiles.create_empty("work").unwrap_err().message, "A profile named 'work' already exists.");
+    let listed = profiles.list().unwrap();
+    assert_eq!((listed.profiles, listed.damaged.len(), listed.damaged[0].name.as_str()), (vec![], 1, "work"));
+    assert!(listed.damaged[0].why.ends_with("profiles/work/profile.json is missing."), "{:?}", listed.damaged);
+    assert_eq!(profiles.find("work").unwrap_err().hint, "Put it right, or remove the profile with `tabmux profile rm work`.");
+    assert_eq!((profiles.find("file").unwrap(), profiles.find("other").unwrap()), (None, None));
+    assert_eq!(profiles.remove("work").unwrap(), Removed { name: "work".into(), uuid: None });
+    profiles.create_empty("work").unwrap();
+}
+
 /// Before anything is read of anybody's browser.
 #[tokio::test]
 async fn an_import_replaces_a_profile_only_where_it_is_told_to() {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tabmux_core::{Admitted, Fault, GrantId};
+use tabmux_core::{Admitted, Fault, GrantId, TabId};
 
 /// News that are kept for those who have not heard them.
 const MAX_NEWS: usize = 20;
@@ -35,6 +35,8 @@ pub(super) struct News {
     log: VecDeque<Item>,
     /// For the owner, before all others.
     first: Option<String>,
+    /// For an owner who took the session over: what it has now. Before everything.
+    taken_over: Option<String>,
     /// How many there have ever been.
     count: u64,
     /// How many there had been when each was told last.
@@ -47,19 +49,42 @@ struct Item {
     text: String,
     /// Whose doing it was, who needs not be told.
     by: Option<Party>,
+    /// The tab that it invites to; without that tab it is told to nobody.
+    invites_to: Option<TabId>,
+}
+
+impl Item {
+    /// Whether this one is to hear it who has heard the first `from`, and these tabs are there.
+    fn is_for(&self, party: Party, from: u64, tabs: &BTreeSet<TabId>) -> bool {
+        self.number >= from && self.by != Some(party) && self.invites_to.is_none_or(|tab| tabs.contains(&tab))
+    }
 }
 
 impl News {
     pub(super) fn add(&mut self, text: String, by: Option<Party>) {
+        self.push(text, by, None);
+    }
+
+    /// What can be done with a tab, and is told only as long as it is there.
+    pub(super) fn add_of(&mut self, tab: TabId, text: String, by: Option<Party>) {
+        self.push(text, by, Some(tab));
+    }
+
+    fn push(&mut self, text: String, by: Option<Party>, invites_to: Option<TabId>) {
         if self.log.len() == MAX_NEWS {
             self.log.pop_front();
         }
-        self.log.push_back(Item { number: self.count, text, by });
+        self.log.push_back(Item { number: self.count, text, by, invites_to });
         self.count += 1;
     }
 
     pub(super) fn add_first(&mut self, text: String) {
         self.first = Some(text);
+    }
+
+    /// What was to be said first was for the former owner.
+    pub(super) fn was_taken_over(&mut self, told: String) {
+        (self.taken_over, self.first) = (Some(told), None);
     }
 
     /// This one uses the session, and may or may not hear news.
@@ -76,20 +101,21 @@ impl News {
     }
 
     /// What this one has not heard, and has now. Who comes for the first time hears what the owner has not.
-    pub(super) fn take(&mut self, party: Party) -> Vec<String> {
+    pub(super) fn take(&mut self, party: Party, tabs: &BTreeSet<TabId>) -> Vec<String> {
         let from = self.from(party);
         self.meet(party);
         self.heard.insert(party, self.count);
-        let first = if party == Party::Owner { self.first.take() } else { None };
-        let new = self.log.iter().filter(|item| item.number >= from && item.by != Some(party));
-        first.into_iter().chain(new.map(|item| item.text.clone())).collect()
+        let first = if party == Party::Owner { [self.taken_over.take(), self.first.take()] } else { [None, None] };
+        let new = self.log.iter().filter(|item| item.is_for(party, from, tabs));
+        first.into_iter().flatten().chain(new.map(|item| item.text.clone())).collect()
     }
 
     /// What the owner has not heard.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn waiting(&self, tabs: &BTreeSet<TabId>) -> impl Iterator<Item = &str> {
         let from = self.from(Party::Owner);
-        let new = self.log.iter().filter(move |item| item.number >= from && item.by != Some(Party::Owner));
-        self.first.as_deref().into_iter().chain(new.map(|item| item.text.as_str()))
+        let new = self.log.iter().filter(move |item| item.is_for(Party::Owner, from, tabs));
+        let first = [&self.taken_over, &self.first].into_iter().filter_map(Option::as_deref);
+        first.chain(new.map(|item| item.text.as_str()))
     }
 
     /// Those that begin so, which are told elsewhere.
@@ -99,7 +125,7 @@ impl News {
         taken.into_iter().map(|item| item.text).collect()
     }
 
-    /// They were about what is gone.
+    /// They were about what is gone; whose the session is, is not.
     pub(super) fn forget(&mut self) {
         self.log.clear();
         self.first = None;
@@ -151,7 +177,7 @@ mod tests {
     const TWO: Party = Party::Holder(GrantId(2));
 
     fn said(news: &mut News, party: Party) -> String {
-        news.take(party).join(" ")
+        news.take(party, &BTreeSet::new()).join(" ")
     }
 
     #[test]
@@ -161,12 +187,23 @@ mod tests {
         assert_eq!((said(&mut news, ONE), said(&mut news, ONE)), ("a".into(), String::new()));
         news.add("b".into(), Some(ONE));
         news.add_first("welcome".into());
-        assert_eq!(news.waiting().collect::<Vec<_>>(), ["welcome", "a", "b"]);
+        assert_eq!(news.waiting(&BTreeSet::new()).collect::<Vec<_>>(), ["welcome", "a", "b"]);
         assert_eq!((said(&mut news, ONE), said(&mut news, Party::Owner)), (String::new(), "welcome a b".into()));
         assert_eq!((said(&mut news, TWO), said(&mut news, Party::Owner)), (String::new(), String::new()), "the owner has heard it");
         news.add("c".into(), None);
         news.forget();
         assert_eq!(said(&mut news, ONE), "");
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_tab_that_is_gone() {
+        let mut news = News::default();
+        news.add_of(TabId(1), "one".into(), None);
+        news.add_of(TabId(2), "two".into(), None);
+        let left = BTreeSet::from([TabId(2)]);
+        assert_eq!(news.waiting(&left).collect::<Vec<_>>(), ["two"]);
+        assert_eq!(news.take(Party::Owner, &left), ["two"]);
+        assert_eq!(said(&mut news, ONE), "", "nor those who hear it later");
     }
 
     #[test]

@@ -45,6 +45,12 @@ struct Saved {
 }
 
 impl Saved {
+    /// Whether it would bring nothing back: no login, nothing kept, and no page that went anywhere.
+    fn is_blank(&self) -> bool {
+        let has = |part: &str| self.state.as_ref().and_then(|state| state[part].as_array()).is_some_and(|all| !all.is_empty());
+        !has("cookies") && !has("origins") && self.pages.iter().all(|page| page.url == "about:blank")
+    }
+
     /// As it is written. What is too much is left out, the largest origin first, and named.
     fn fitting(state: Option<AtRest>, at_rest: &mut Rest, pages: Vec<PageSeed>, current: Option<usize>) -> Result<String, Fault> {
         let (mut state, missing) = state.map(|read| (read.state, read.missing)).unzip();
@@ -76,6 +82,8 @@ pub(super) struct Place {
     saved: String,
     /// What it was when its browser was lost.
     lost: String,
+    /// What it began afresh with after that, and lost again before the former was brought back.
+    lost_later: String,
     /// What was told to begin with and has not arrived.
     pub(super) given: String,
 }
@@ -86,7 +94,13 @@ fn all(state_dir: &Path) -> PathBuf {
 
 impl Place {
     pub(super) fn of(state_dir: &Path, id: SessionId) -> Self {
-        Self { directory: all(state_dir), saved: format!("{id}.json"), lost: format!("{id}.lost.json"), given: format!("{id}.given.json") }
+        Self {
+            directory: all(state_dir),
+            saved: format!("{id}.json"),
+            lost: format!("{id}.lost.json"),
+            lost_later: format!("{id}.later.json"),
+            given: format!("{id}.given.json"),
+        }
     }
 
     /// Works with the files where waiting for the disk holds nobody up.
@@ -108,15 +122,37 @@ impl Place {
         disk::replace(&self.directory, name, text)
     }
 
-    /// From now on what was saved is what was lost. Says whether there is anything.
+    /// From now on what was saved is what was lost. Says whether there is anything to bring back.
     pub(super) async fn lose(&self) -> bool {
         let losing = self.on_disk(|place| {
-            let lost = place.directory.join(&place.lost);
-            // None was saved since: what was lost before is all there is.
-            drop(std::fs::rename(place.directory.join(&place.saved), &lost));
-            lost.exists()
+            match (place.has(&place.saved), place.has(&place.lost)) {
+                // What was lost first has the logins that the session had for longest, and the latter may be no more than a login page.
+                (true, true) => drop(place.rename(&place.saved, &place.lost_later)),
+                (false, true) => place.remove(&place.saved),
+                (_, false) => {
+                    // Where none was saved since, what was lost before is all there is.
+                    if place.rename(&place.saved, &place.lost).is_ok() {
+                        place.remove(&place.lost_later);
+                    }
+                }
+            }
+            place.next_to_come_back().is_some()
         });
         losing.await.unwrap_or_default()
+    }
+
+    /// Whether a file has anything to bring back.
+    fn has(&self, name: &str) -> bool {
+        self.read(name).ok().flatten().is_some_and(|saved| !saved.is_blank())
+    }
+
+    /// What a restore brings back: what was lost first, and asked again, what was lost after that.
+    fn next_to_come_back(&self) -> Option<&str> {
+        [&self.lost, &self.lost_later].into_iter().map(String::as_str).find(|name| self.directory.join(name).exists())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+        std::fs::rename(self.directory.join(from), self.directory.join(to))
     }
 
     pub(super) fn remove(&self, name: &str) {
@@ -251,8 +287,9 @@ impl World {
             let hint = "A session is saved when it rests; go on with navigate.";
             Fault::new(Code::BadArgument, "Nothing of this session was lost and saved, so there is nothing to bring back.", hint)
         };
-        let read = self.place.on_disk(|place| place.read(&place.lost)).await.map_err(|_| self.hub.panicked())?;
-        let saved = read?.ok_or_else(nothing)?;
+        let read = |place: &Place| place.next_to_come_back().map(|name| place.read(name)).transpose();
+        let read = self.place.on_disk(read).await.map_err(|_| self.hub.panicked())?;
+        let saved = read?.flatten().ok_or_else(nothing)?;
         let unusable = |why| Fault::new(Code::Internal, format!("What was saved of this session cannot be used: {why}."), "Start afresh.");
         let state = saved.state.map(|state| storage_state::parse(&state)).transpose().map_err(unusable)?;
         self.say_missing(&saved.missing);
@@ -261,7 +298,7 @@ impl World {
 
     /// Whether anything was saved of what it lost.
     pub(super) async fn can_come_back(&self) -> bool {
-        self.place.on_disk(|place| place.directory.join(&place.lost).exists()).await.unwrap_or_default()
+        self.place.on_disk(|place| place.next_to_come_back().is_some()).await.unwrap_or_default()
     }
 
     /// What was never saved cannot come back.
@@ -287,19 +324,27 @@ impl World {
         let _writing = self.saving.lock().await;
         let keeping = self.place.on_disk(|place| {
             // Also in the place of what was saved of the session that began afresh: that is gone.
-            if std::fs::rename(place.directory.join(&place.lost), place.directory.join(&place.saved)).is_err() {
-                place.remove(&place.lost);
+            if let Some(name) = place.next_to_come_back()
+                && place.rename(name, &place.saved).is_err()
+            {
+                place.remove(name);
             }
+            place.next_to_come_back().is_some()
         });
         // A panic in there was logged; the file goes with the session.
-        drop(keeping.await);
+        if keeping.await.unwrap_or_default() {
+            self.add_news(
+                "What it lost at a later crash is kept as well: restore again brings that back, in the place of this.".to_owned(),
+            );
+        }
     }
 
     /// With the session, everything that was saved of it.
     pub(super) async fn unsave(&self) {
         let _writing = self.saving.lock().await;
-        let removing =
-            self.place.on_disk(|place| [&place.saved, &place.lost, &place.given].into_iter().for_each(|name| place.remove(name)));
+        let removing = self.place.on_disk(|place| {
+            [&place.saved, &place.lost, &place.lost_later, &place.given].into_iter().for_each(|name| place.remove(name));
+        });
         // What is left is swept by the next daemon.
         drop(removing.await);
     }

@@ -38,6 +38,7 @@ impl World {
                 self.add_page(tab, page);
                 // Before anything is done with it: what the next daemon finds elsewhere, and on no record, another page opened.
                 self.on_record().await;
+                failpoint("tab-written");
                 Ok(tab)
             }
             Err(fault) => {
@@ -104,11 +105,11 @@ impl World {
             match brought.map(place) {
                 Ok(Placement::Right) => {
                     tracing::warn!(session = %self.id, %tab, "Warning: new_page created tab in wrong window (expected {expected}, got {found}); it was brought back");
-                    self.add_news(format!("Tab {tab} came up in another window and was brought back to the session's own."));
+                    self.add_news_of(tab, format!("Tab {tab} came up in another window and was brought back to the session's own."));
                 }
                 failed => {
                     tracing::warn!(session = %self.id, %tab, ?failed, "Warning: new_page created tab in wrong window (expected {expected}, got {found}) and it cannot be brought back");
-                    self.add_news(format!("Tab {tab} is in a window that is not the session's, and could not be brought back."));
+                    self.add_news_of(tab, format!("Tab {tab} is in a window that is not the session's, and could not be brought back."));
                 }
             }
         }

@@ -3,7 +3,7 @@
 mod call;
 mod context;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -118,6 +118,13 @@ impl World {
         self.hub.decide_now(|registry, _| ask(registry))
     }
 
+    /// What it was made for went well. Written down with what that call opened, before anybody is told that the session is there.
+    pub(super) fn finish_making(&self) {
+        if self.hub.decide_now(|registry, _| registry.finish_making(self.id)) {
+            self.unwritten.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// What a reply tells, the next daemon knows too: a tab that was opened is not lost to a kill right behind the answer.
     pub(super) async fn on_record(&self) {
         if self.unwritten.swap(false, Ordering::Relaxed) {
@@ -198,7 +205,7 @@ impl World {
             Ok(tab) => {
                 self.add_page(tab, page);
                 self.settle_popup(context, tab, page).await;
-                self.add_news(format!("A page opened tab {tab}; select_page goes there."));
+                self.add_news_of(tab, format!("A page opened tab {tab}; select_page goes there."));
             }
             Err(fault) => {
                 tracing::debug!(session = %self.id, %fault, "a popup was closed again");
@@ -223,10 +230,8 @@ impl World {
     pub(super) fn settle_in(&self, spec: ContextSpec, browser: &Arc<dyn Browser>) {
         *locked(&self.spec) = ContextSpec { source: None, ..spec };
         *locked(&self.browser) = Some(Arc::clone(browser));
-        // Of tabs that are gone for good nobody needs to be told, least of all that they wait for an answer.
-        for tab in std::mem::take(&mut *locked(&self.pages)).into_keys() {
-            locked(&self.news).take_out(&format!("Tab {tab} "));
-        }
+        // What could be done with them is not told any more: their dialogs wait for nobody.
+        locked(&self.pages).clear();
     }
 
     /// Called by whoever notices it; the first does it.
@@ -311,8 +316,10 @@ impl World {
                 }
                 match event {
                     Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
-                    Some(PageEvent::ChooserOpened(chooser)) => world.add_news(chooser_news(tab, chooser)),
-                    Some(PageEvent::Crashed) => world.add_news(format!("Tab {tab} crashed; navigate it again to bring it back.")),
+                    Some(PageEvent::ChooserOpened(chooser)) => world.add_news_of(tab, chooser_news(tab, chooser)),
+                    Some(PageEvent::Crashed) => {
+                        world.add_news_of(tab, format!("Tab {tab} crashed; navigate it again to bring it back."));
+                    }
                     Some(PageEvent::Closed) => {
                         world.tab_lost(tab, "was closed by the page or by a person");
                         return world.windowless(tab);
@@ -364,6 +371,20 @@ impl World {
         locked(&self.news).add(text, None);
     }
 
+    /// What can be done with this tab.
+    pub(super) fn add_news_of(&self, tab: TabId, text: String) {
+        locked(&self.news).add_of(tab, text, None);
+    }
+
+    /// That one who uses the session opened a tab, for the others.
+    pub(super) fn tell_others_of(&self, party: Party, tab: TabId, text: String) {
+        locked(&self.news).add_of(tab, text, Some(party));
+    }
+
+    fn tabs(&self) -> BTreeSet<TabId> {
+        locked(&self.pages).keys().copied().collect()
+    }
+
     /// The doing of one who uses the session, for the others.
     pub(super) fn tell_others(&self, party: Party, text: String) {
         locked(&self.news).add(text, Some(party));
@@ -378,8 +399,14 @@ impl World {
         locked(&self.news).add_first(text);
     }
 
+    /// Before even that, until its new driver has read it.
+    pub(super) fn was_taken_over(&self, told: String) {
+        locked(&self.news).was_taken_over(told);
+    }
+
     pub(super) fn is_news(&self, part: &str) -> bool {
-        locked(&self.news).waiting().any(|news| news.contains(part))
+        let tabs = self.tabs();
+        locked(&self.news).waiting(&tabs).any(|news| news.contains(part))
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -392,7 +419,8 @@ impl World {
     }
 
     pub(super) fn news(&self) -> Vec<String> {
-        locked(&self.news).waiting().map(str::to_owned).collect()
+        let tabs = self.tabs();
+        locked(&self.news).waiting(&tabs).map(str::to_owned).collect()
     }
 
     /// Those of them that say what a copy has not got.
@@ -402,7 +430,8 @@ impl World {
 
     /// What happened since the last reply. Taken by who gives the next one, so that a reply nobody waits for takes none along.
     pub(super) fn take_news(&self, party: Party) -> Vec<String> {
-        locked(&self.news).take(party)
+        let tabs = self.tabs();
+        locked(&self.news).take(party, &tabs)
     }
 
     /// The tab that a call without one means, where the session is not the caller's own and it has chosen another than its driver's.
@@ -433,6 +462,7 @@ fn closed() -> Fault {
 #[cfg(test)]
 impl World {
     pub(super) fn news_waiting(&self) -> usize {
-        locked(&self.news).waiting().count()
+        let tabs = self.tabs();
+        locked(&self.news).waiting(&tabs).count()
     }
 }

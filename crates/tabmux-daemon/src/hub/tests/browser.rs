@@ -1,7 +1,7 @@
 //! What becomes of sessions when the browser ends, and of the pages that pages open.
 
 use serde_json::json;
-use tabmux_core::{Code, Identity, Link};
+use tabmux_core::{Code, Identity, Link, TabId};
 
 use tabmux_driver::{Certificates, ContextSpec, Domain, Domains, Emulation, Isolation, Proxy};
 use tabmux_tools::OpenSession;
@@ -115,6 +115,22 @@ async fn a_page_that_a_page_opens_is_a_tab_of_its_session_and_no_other() {
     agent.ok("select_page", json!({"tabId": "t2"})).await;
     assert!(agent.ok("evaluate", json!({"script": "location.href"})).await.text.contains("http://popup.test/"));
     assert_eq!(pages(&other).await, 1);
+}
+
+/// Closed or left behind by a move before anybody heard of it, it is nowhere to go.
+#[tokio::test]
+async fn a_popup_that_is_gone_is_not_told() {
+    for (tool, args) in [("close_page", json!({"tabId": "t2"})), ("migrate", json!({"isolation": "browser"}))] {
+        let house = House::new();
+        let agent = house.agent("a");
+        agent.ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+        let session = house.session();
+        session.page(TabId(1)).unwrap().evaluate("window.open('http://popup.test/')").await.unwrap();
+        eventually("it is news", || session.waiting().1 == 1).await;
+        let said = agent.ok(tool, args).await.text;
+        assert!(!said.contains("A page opened"), "{tool}: {said}");
+        assert!(!agent.ok("list_pages", json!({})).await.text.contains("A page opened"), "{tool}");
+    }
 }
 
 #[tokio::test]

@@ -188,6 +188,7 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     assert_eq!((nothing.code, nothing.hint.as_str()), (Code::BadArgument, "A session is saved when it rests; go on with navigate."));
     let all = || texts(&house);
     eventually("it is saved", || ["token", "ann", "one", "two", "\"current\":0"].iter().all(|word| all().contains(word))).await;
+    eventually("all of it", || !all().contains("not read in time")).await;
     let crashed = agent.eval("web", "endBrowser()").await.unwrap_err();
     assert_eq!(crashed.code, Code::BrowserCrashed);
     eventually("what was saved is what was lost", || saved(&house, ".lost.json") == 1).await;
@@ -216,6 +217,64 @@ async fn what_a_restore_gives_up_is_named() {
     assert!(said.contains(named) && said.contains("Brought back 2 pages.\nt5 http://a.test/one"), "{said}");
     assert_whole(&agent).await;
     assert!(!texts(&house).contains("since"), "what is saved now is what came back");
+}
+
+/// The browser of the session that began afresh is lost too, before anybody brought back what was lost with the first.
+async fn lost_again(house: &House, agent: &Agent, since: Option<&str>) {
+    busy(agent).await;
+    eventually("it is saved", || ["token", "ann", "two", "\"current\":0"].iter().all(|word| texts(house).contains(word))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    agent.fault("list_pages", json!({"sessionId": "web"})).await;
+    agent.ok("new_page", json!({"sessionId": "web", "url": since})).await;
+    eventually("the fresh one is saved", || texts(house).contains(since.unwrap_or("about:blank"))).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn what_was_lost_first_comes_back_first_and_what_was_lost_after_that_is_kept() {
+    let house = saving();
+    let agent = house.agent("a");
+    lost_again(&house, &agent, Some("http://c.test/since")).await;
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.contains("Brought back 2 pages.") && said.contains("restore again brings that back"), "{said}");
+    assert_whole(&agent).await;
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.contains("Brought back 1 page.") && !said.contains("restore again"), "{said}");
+    assert_eq!(pages(&agent).await, [("http://c.test/since".to_owned(), true)]);
+    assert_eq!(agent.code("restore", json!({"sessionId": "web"})).await, Code::BadArgument);
+}
+
+#[tokio::test]
+async fn an_empty_session_never_takes_the_place_of_what_was_lost() {
+    let house = saving();
+    let agent = house.agent("a");
+    lost_again(&house, &agent, None).await;
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.contains("Brought back 2 pages.") && !said.contains("restore again"), "{said}");
+    assert_whole(&agent).await;
+}
+
+/// Once it is back, it is the session: what it loses from then on comes back first, and what was kept beside it is over.
+#[tokio::test]
+async fn what_came_back_and_is_lost_again_comes_back_before_what_was_kept() {
+    let house = saving();
+    let agent = house.agent("a");
+    lost_again(&house, &agent, Some("http://c.test/since")).await;
+    agent.ok("restore", json!({"sessionId": "web"})).await;
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.contains("Brought back 2 pages.") && !said.contains("restore again"), "{said}");
+    assert_whole(&agent).await;
+}
+
+#[tokio::test]
+async fn what_was_lost_twice_and_never_brought_back_ends_with_the_session() {
+    let house = saving();
+    let agent = house.agent("a");
+    lost_again(&house, &agent, Some("http://c.test/since")).await;
+    eventually("both are kept", || saved(&house, ".json") == 2).await;
+    agent.ok("close_session", json!({"sessionId": "web"})).await;
+    eventually("nothing of it is left", || saved(&house, "") == 0).await;
 }
 
 /// That the browser is gone is said, also where the first call is one that could have brought everything back.
