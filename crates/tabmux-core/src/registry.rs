@@ -4,6 +4,7 @@
 
 mod calls;
 mod check;
+mod chosen;
 mod clients;
 mod clock;
 mod endings;
