@@ -3,7 +3,8 @@
 //! JavaScript are deliberately absent.
 //!
 //! Addresses: `http`, `https`, `data` and `about:blank`. Hosts `fail.test` and `unreachable.test` cannot be
-//! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
+//! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title,
+//! and with `?awaits=URL` the page is there and never comes to rest, because that never comes.
 //!
 //! Every page has the few elements of `form.rs`, which can be acted upon.
 //!

@@ -103,6 +103,33 @@ impl FakePage {
         })
     }
 
+    fn arrive(&self, to: Navigation<'_>, visit: Visit) -> Result<()> {
+        let mut state = locked(&self.state);
+        if self.is_closed() {
+            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
+        }
+        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
+        state.dialog = None;
+        state.added.clear();
+        state.form = Form::default();
+        state.chooser = None;
+        state.documents += 1;
+        let key = state.documents.to_string();
+        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
+        state.traffic.begin(&key, request);
+        self.life.send_replace(Life::Document(state.documents));
+        Ok(())
+    }
+
+    /// Never, for a page that waits for something.
+    async fn at_rest(&self) -> Result<()> {
+        let document = self.document()?;
+        match self.waits_for() {
+            None => Ok(()),
+            Some(_) => Err(self.end_of(document).await),
+        }
+    }
+
     fn shown(&self) -> String {
         format!("The fake page at {}. {}", self.url(), locked(&self.state).added).trim_end().to_owned()
     }
@@ -168,21 +195,8 @@ impl Page for FakePage {
             }
         }
         self.filled(&visit.url).await;
-        let mut state = locked(&self.state);
-        if self.is_closed() {
-            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
-        }
-        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
-        state.dialog = None;
-        state.added.clear();
-        state.form = Form::default();
-        state.chooser = None;
-        state.documents += 1;
-        let key = state.documents.to_string();
-        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
-        state.traffic.begin(&key, request);
-        self.life.send_replace(Life::Document(state.documents));
-        Ok(())
+        self.arrive(to, visit)?;
+        self.at_rest().await
     }
 
     async fn evaluate(&self, script: &str) -> Result<Value> {
@@ -219,6 +233,7 @@ impl Page for FakePage {
     async fn changes(&self, _budget: u32) -> Result<Changes> {
         self.document()?;
         self.not_frozen()?;
+        self.at_rest().await?;
         let mut state = locked(&self.state);
         let (url, added) = (state.history.url().to_owned(), state.added.clone());
         let (errors, more_errors) = state.log.take_errors();
@@ -346,6 +361,10 @@ impl Page for FakePage {
 
     fn requests(&self) -> (Vec<Request>, u64) {
         locked(&self.state).traffic.all()
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        visit::awaits(locked(&self.state).history.url())
     }
 
     fn take_log(&self) -> (Vec<LogEntry>, u64) {
