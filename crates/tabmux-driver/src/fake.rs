@@ -14,6 +14,7 @@
 //! |---|---|
 //! | any JSON | itself |
 //! | `location.href`, `document.title` | where the page is |
+//! | `document.title = "text"` | the text; the page tells its title to who asks for it or looks at the page, as browsers do |
 //! | `document.querySelector("#name").value` | what is in that field |
 //! | `document.cookie`, `document.cookie = "k=v"` | the context's cookies (one jar per context, whatever the site) |
 //! | `sleep(MS)` | `"slept MS"`, after that time |

@@ -53,6 +53,9 @@ struct State {
     history: History,
     documents: u64,
     count: u64,
+    /// As a script set it, and as it was when somebody last looked or asked.
+    title: Option<String>,
+    title_told: Option<String>,
     /// What scripts added to the document.
     added: String,
     form: Form,
@@ -82,6 +85,8 @@ impl FakePage {
             history: History::starting_at(url),
             documents: 0,
             count: 0,
+            title: None,
+            title_told: None,
             added: String::new(),
             form: Form::default(),
             log: PageLog::default(),
@@ -110,6 +115,7 @@ impl FakePage {
         }
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
         state.dialog = None;
+        (state.title, state.title_told) = (None, None);
         state.added.clear();
         state.form = Form::default();
         state.chooser = None;
@@ -173,7 +179,12 @@ impl Page for FakePage {
     }
 
     fn title(&self) -> String {
-        visit::title(locked(&self.state).history.url())
+        let state = locked(&self.state);
+        state.title_told.clone().unwrap_or_else(|| visit::title(state.history.url()))
+    }
+
+    async fn refresh_title(&self) {
+        locked(&self.state).look_at_title();
     }
 
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
@@ -219,8 +230,8 @@ impl Page for FakePage {
         self.document()?;
         self.not_frozen()?;
         let mut state = locked(&self.state);
-        let (url, added) = (state.history.url().to_owned(), state.added.clone());
-        state.seen.look(&url, &visit::title(&url), &added, sight)
+        let (url, title, added) = (state.history.url().to_owned(), state.look_at_title(), state.added.clone());
+        state.seen.look(&url, &title, &added, sight)
     }
 
     async fn elements(&self) -> Result<(Vec<Element>, u64)> {
@@ -235,9 +246,9 @@ impl Page for FakePage {
         self.not_frozen()?;
         self.at_rest().await?;
         let mut state = locked(&self.state);
-        let (url, added) = (state.history.url().to_owned(), state.added.clone());
+        let (url, title, added) = (state.history.url().to_owned(), state.look_at_title(), state.added.clone());
         let (errors, more_errors) = state.log.take_errors();
-        Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &visit::title(&url), &added) })
+        Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &title, &added) })
     }
 
     async fn read(&self, reading: &Reading) -> Result<Article> {
@@ -401,6 +412,15 @@ fn missing(selector: &Selector) -> DriverError {
 }
 
 impl State {
+    fn title(&self) -> String {
+        self.title.clone().unwrap_or_else(|| visit::title(self.history.url()))
+    }
+
+    fn look_at_title(&mut self) -> String {
+        self.title_told = self.title.clone();
+        self.title()
+    }
+
     fn tell(&self, event: PageEvent) {
         if let Some(events) = &self.events {
             // Full or unheard: dropped. Every call on the page says the same.
