@@ -243,6 +243,8 @@ mod tests {
     fn a_reply_is_a_result_or_an_error() {
         let reply: NavigateReply = decode("Page.navigate", br#"{"id":1,"result":{"frameId":"F","new":[1]},"sessionId":"S"}"#).unwrap();
         assert_eq!((reply.frame_id.as_str(), reply.error_text), ("F", None));
+        let half: NavigateReply = decode("Page.navigate", br#"{"id":1,"result":{"frameId":"F\ud83d"}}"#).unwrap();
+        assert_eq!(half.frame_id, "F\u{fffd}", "half a character does not cost the answer");
         let fail = |frame: &[u8]| decode::<NavigateReply>("Page.navigate", frame).unwrap_err();
         let refused = CdpError::Refused { method: "Page.navigate", code: -32000, message: "No. Bad url".into() };
         assert_eq!(fail(br#"{"id":1,"error":{"code":-32000,"message":"No.","data":"Bad url"}}"#), refused);

@@ -24,6 +24,15 @@ pub enum Identity {
     Nobody,
 }
 
+/// One of those who use a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    Owner,
+    Holder(crate::GrantId),
+    /// With a session that is somebody else's.
+    Operator,
+}
+
 impl Identity {
     /// Whether two live connections may not act as this identity at once. Only such an identity stands and falls with
     /// its connection, so only its sessions become orphans. Any other is held by a token, a path or an id, which a

@@ -9,7 +9,7 @@ mod registry;
 mod session;
 mod window;
 
-pub use caller::{Caller, Identity, Leave, Link, OnLost};
+pub use caller::{Caller, Identity, Leave, Link, OnLost, Party};
 pub use fault::{Code, Fault};
 pub use grant::{CAPABILITY, Deed, Grant, GrantId, GrantKey, Right, Share, Touch, Uses};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};

@@ -4,6 +4,7 @@
 
 mod calls;
 mod check;
+mod chosen;
 mod clients;
 mod clock;
 mod endings;
@@ -265,14 +266,17 @@ impl Registry {
         self.sessions.get(&id).map(|(session, _)| session)
     }
 
-    /// How many sessions there are: all that are not being closed, and those of them that are orphans or clones.
+    /// How many sessions there are: all that are not being closed, of which each is an orphan, lost, reserved or active.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (session, live) in self.open_sessions() {
             counts.sessions += 1;
-            counts.orphaned += usize::from(live.orphan.is_some());
-            counts.lost += usize::from(live.orphan.is_none() && session.is_lost());
-            counts.reserved += usize::from(live.orphan.is_none() && session.is_reservation());
+            *match live.orphan {
+                Some(_) => &mut counts.orphaned,
+                None if session.is_lost() => &mut counts.lost,
+                None if session.is_reservation() => &mut counts.reserved,
+                None => &mut counts.active,
+            } += 1;
             counts.clones += usize::from(session.seat == Seat::Clone);
             counts.running += usize::from(live.running.is_some()) + live.beside as usize;
             counts.waiting += live.waiting.len();
@@ -329,6 +333,8 @@ impl Registry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub sessions: usize,
+    /// Those that are there and somebody's.
+    pub active: usize,
     pub orphaned: usize,
     /// Their browser is gone, and nobody called them since; orphaned ones are not counted here.
     pub lost: usize,
@@ -338,11 +344,4 @@ pub struct Counts {
     pub clients: usize,
     pub running: usize,
     pub waiting: usize,
-}
-
-impl Counts {
-    /// Those that are there and somebody's.
-    pub fn active(&self) -> usize {
-        self.sessions - self.orphaned - self.lost - self.reserved
-    }
 }

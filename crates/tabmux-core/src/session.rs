@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::{ClientId, Epoch, Identity, SessionId, TabId, TabNumber, Uuid, WindowScope};
+use crate::{ClientId, Epoch, Identity, Party, SessionId, TabId, TabNumber, Uuid, WindowScope};
 
 /// Time on a clock that never jumps and does not run while the machine sleeps (C1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,6 +172,8 @@ pub(crate) struct Live {
     /// Calls beside the queue (answering a dialog); they keep a session from being idle.
     pub(crate) beside: u32,
     pub(crate) viewers: u32,
+    /// The tabs that are current for those who use it and do not own it.
+    pub(crate) chosen: BTreeMap<Party, TabId>,
     /// Numbers of its tabs that were closed, the last ones; so that they are not taken for another's.
     pub(crate) closed_tabs: VecDeque<TabNumber>,
 }

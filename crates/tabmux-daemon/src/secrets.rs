@@ -39,9 +39,10 @@ pub(crate) enum Hidden {
 }
 
 /// See the module's first lines.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Arc<[Secret]>);
 
+#[derive(PartialEq, Eq)]
 struct Secret {
     name: String,
     value: String,

@@ -21,7 +21,7 @@ mod world;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tabmux_core::{Admitted, CallId, Fault, Grant, SessionId, TabId, Touch};
+use tabmux_core::{Admitted, CallId, Fault, Grant, Party, SessionId, TabId, Touch};
 use tabmux_driver::{ContextSpec, Source};
 use tabmux_tools::{Arguments, Common, Effect, Group, PageTool, Reply, Tool};
 use tokio::sync::{Notify, oneshot};
@@ -35,7 +35,6 @@ pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
 pub(crate) use late::Limit;
-pub(crate) use news::Party;
 pub(crate) use reach::Reach;
 pub(crate) use saving::sweep_saved;
 use world::World;
@@ -283,7 +282,7 @@ impl SessionHandle {
     /// The call that comes after a loss is told of it in place of an answer, once; any other is given back, to be run.
     async fn tell_loss(&self, job: Job) -> Option<Job> {
         let brings_back = job.errand.tool.comes_after_a_loss() && self.world.can_come_back().await;
-        let loss = self.world.take_loss(Party::from(&job.admitted)).await.filter(|_| !brings_back);
+        let loss = self.world.take_loss(job.admitted.party).await.filter(|_| !brings_back);
         let Some(loss) = loss else { return Some(job) };
         self.world.hub.finish(job.admitted.call);
         drop(job.reply.send(Err(loss)));

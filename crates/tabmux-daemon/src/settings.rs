@@ -11,7 +11,7 @@ pub use tabmux_cdp::launch::AGAINST_RULES;
 pub use tabmux_core::{OnLost, Scoping};
 pub use tabmux_driver::{Domain, Domains, Strangers, WindowBounds};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub paths: Paths,
     pub clocks: Clocks,
@@ -35,7 +35,7 @@ pub struct Settings {
 }
 
 /// Where things are. `lock` is beside `socket`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     pub runtime_dir: PathBuf,
     pub state_dir: PathBuf,
@@ -46,7 +46,7 @@ pub struct Paths {
 }
 
 /// The four clocks of C1. `None` = off (`0` in the file).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
     pub session_idle: Option<Duration>,
     pub orphan_grace: Option<Duration>,
@@ -56,7 +56,7 @@ pub struct Clocks {
     pub call_deadline: Duration,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub warn_sessions: u32,
     /// 0 = unlimited.
@@ -66,7 +66,7 @@ pub struct Limits {
     pub queue: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// `None` = no HTTP door.
     pub addr: Option<SocketAddr>,
@@ -89,7 +89,7 @@ pub enum SessionInfo {
 }
 
 /// How Chromium is started when a session needs one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chromium {
     /// The binary that keeps browsers when it is called with the word `keeper`: this one.
     pub keeper: PathBuf,
@@ -109,7 +109,7 @@ pub struct Chromium {
 }
 
 /// How sessions isolated by window live beside each other and the person (Seed 4).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
     pub scoping: Scoping,
     /// Where a session's new window is put.
@@ -119,7 +119,7 @@ pub struct Windows {
 }
 
 /// Browsers that somebody else started.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attach {
     /// The one that every session gets that names no other, as the user wrote it.
     pub endpoint: Option<String>,

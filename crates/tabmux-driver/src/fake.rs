@@ -3,7 +3,8 @@
 //! JavaScript are deliberately absent.
 //!
 //! Addresses: `http`, `https`, `data` and `about:blank`. Hosts `fail.test` and `unreachable.test` cannot be
-//! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title.
+//! reached. Paths that end in `/download` give a file `a.bin`. `?delay=MS` makes a navigation take that long, `?title=TEXT` sets the page's title,
+//! and with `?awaits=URL` the page is there and never comes to rest, because that never comes.
 //!
 //! Every page has the few elements of `form.rs`, which can be acted upon.
 //!
@@ -13,6 +14,7 @@
 //! |---|---|
 //! | any JSON | itself |
 //! | `location.href`, `document.title` | where the page is |
+//! | `document.title = "text"` | the text; the page tells its title to who asks for it or looks at the page, as browsers do |
 //! | `document.querySelector("#name").value` | what is in that field |
 //! | `document.cookie`, `document.cookie = "k=v"` | the context's cookies (one jar per context, whatever the site) |
 //! | `sleep(MS)` | `"slept MS"`, after that time |

@@ -1,5 +1,7 @@
 //! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
 
+mod early;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -99,6 +101,10 @@ impl Played {
                 // As the usher's page says that it is there.
                 "Runtime.evaluate" => json!({"result": {"type": "string", "value": "object"}}),
                 "Page.addScriptToEvaluateOnNewDocument" => json!({"identifier": "1"}),
+                "Page.getNavigationHistory" => {
+                    let entry = json!({"id": 1, "url": "http://a.test/", "userTypedURL": "", "title": "", "transitionType": "link"});
+                    json!({"currentIndex": 0, "entries": [entry]})
+                }
                 _ => json!({}),
             };
             (inner.refuses.contains(method), result)

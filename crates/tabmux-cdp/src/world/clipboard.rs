@@ -117,6 +117,13 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_ends_in_half_a_character_is_copied() {
+        let clipboard = Clipboard::new("x");
+        clipboard.heard(r#"{"op":"copy","text":"day \ud83d","origin":"https://a.test"}"#, None);
+        assert_eq!(clipboard.copied().as_ref().unwrap().text, "day \u{fffd}");
+    }
+
+    #[test]
     fn what_is_too_long_is_cut() {
         let clipboard = Clipboard::new("x");
         let text = "ä".repeat(MAX_COPIED_BYTES);

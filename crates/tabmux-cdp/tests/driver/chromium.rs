@@ -160,11 +160,13 @@ async fn when_the_browser_dies_every_call_says_so() {
 async fn half_a_character_costs_no_answer() {
     let browser = support::chromium().await;
     let half = "'Nice day \u{1f600}'.substring(0, 10)";
-    let site = support::site(move |_| format!("<p id=p></p><script>p.textContent = {half}; localStorage.note = {half}</script>")).await;
+    let site = support::site(move |_| format!("<p id=p></p><a id=a href=/>on</a><script>a.title = document.title = a.ariaLabel = p.textContent = {half}; localStorage.note = {half}</script>")).await;
     let page = page(&browser).await;
     soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
     let read = "Nice day \u{fffd}";
     assert_eq!(soon(page.evaluate(&format!("console.log({half}), [{half}]"))).await, Ok(json!([read])));
+    let own_form = format!("({{ toJSON: () => {half} }})");
+    assert_eq!(soon(page.evaluate(&own_form)).await, Ok(json!(read)));
     let text = soon(page.read(&Reading { selector: None, budget: 1000, cursor: None })).await.expect("it is read").text;
     assert!(text.contains(read), "{text:?}");
     let seen = soon(page.snapshot(&Sight::default())).await.expect("it is seen").text;

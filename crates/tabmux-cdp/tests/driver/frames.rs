@@ -131,3 +131,21 @@ async fn a_frame_of_the_pages_own_site_within_one_of_another_is_seen_and_acted_i
         }
     }
 }
+
+/// The browser finds such a frame by the picture it drew last: a move that went astray shows it, and a press could not be taken back.
+#[tokio::test]
+async fn a_click_into_a_frame_of_another_process_is_tried_with_a_move_first() {
+    let stage = Stage::of(support::chromium_for(Want::Full).await, "room.html").await;
+    let (_, other) = sites(&stage);
+    stage.furnish(&format!("<iframe src='{}'></iframe><button id=b>B</button>", shown(&other, BUTTON)), "").await;
+    let tap = stage.browser.connection().tap(1000);
+    for (selector, is_tried) in [("#in", true), ("#b", false)] {
+        let before = tap.sent().len();
+        stage.click(selector).await;
+        let sent = tap.sent().split_off(before);
+        let at = |part: &str| sent.iter().position(|sent| sent.frame.contains(part));
+        let (moved, tried, pressed) = (at("\"mouseMoved\""), at("\"under\""), at("\"mousePressed\""));
+        assert_eq!(tried.is_some(), is_tried, "{selector}: {sent:?}");
+        assert!(moved < pressed && tried.is_none_or(|tried| moved < Some(tried) && Some(tried) < pressed), "{selector}: {sent:?}");
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Found, Picked, Standing};
 use super::{Effect, Registry, TabRef};
 use crate::session::Waiting;
-use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, GrantId, Millis, SessionId, TabId};
+use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, Millis, Party, SessionId, TabId};
 
 /// A call that may run, once its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,8 @@ pub struct Admitted {
     pub picked_for_caller: bool,
     /// How many calls of this session are ahead of it.
     pub ahead: usize,
-    /// The caller has no right but this one.
-    pub grant: Option<GrantId>,
-    /// The session is the caller's own.
-    pub by_owner: bool,
+    /// By what right.
+    pub party: Party,
 }
 
 /// A call that has not ended.
@@ -31,7 +29,7 @@ pub struct Admitted {
 pub(super) struct Call {
     pub(super) session: SessionId,
     pub(super) grant: Option<Arc<Grant>>,
-    pub(super) by_owner: bool,
+    pub(super) party: Party,
 }
 
 /// Whether a call takes its turn.
@@ -109,10 +107,13 @@ impl Registry {
         if let Some(grant) = &grant {
             self.use_up(grant);
         }
-        let by = grant.as_ref().map(|grant| grant.id());
-        let (picked_for_caller, by_owner) = (picked == Picked::ForCaller, standing == Standing::Owner);
-        self.calls.insert(call.0, Call { session: id, grant, by_owner });
-        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller, ahead, grant: by, by_owner })
+        let party = match standing {
+            Standing::Owner => Party::Owner,
+            Standing::Operator => Party::Operator,
+            Standing::Holder(key) => Party::Holder(key.id()),
+        };
+        self.calls.insert(call.0, Call { session: id, grant, party });
+        Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead, party })
     }
 
     /// The call's turn has come: it leaves the queue. The epoch is compared again, because the session may have
@@ -141,6 +142,7 @@ impl Registry {
             live.let_go(call);
             live.last_used = now;
         }
+        self.forget_choices(ended.session);
         true
     }
 
@@ -157,11 +159,12 @@ impl Registry {
             live.running = None;
             live.beside = 0;
         }
+        self.forget_choices(id);
     }
 
     /// Whether a call of its owner waits or runs in this session.
     pub fn has_calls_of_owner(&self, id: SessionId) -> bool {
-        self.calls.values().any(|call| call.session == id && call.by_owner)
+        self.calls.values().any(|call| call.session == id && call.party == Party::Owner)
     }
 
     /// A person watches this session live; it is never idle meanwhile (C1).

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Registry;
 use crate::session::Live;
-use crate::{Identity, Link, Phase, Right, Session, Uses};
+use crate::{Identity, Link, Party, Phase, Right, Session, Uses};
 
 impl Registry {
     /// Panics with what is broken.
@@ -57,7 +57,11 @@ impl Registry {
     /// A tab is in one session, its numbers were given once, and a session with tabs has a current one.
     fn check_tabs(&self) {
         let (mut numbers, mut windows) = (HashSet::new(), HashSet::new());
-        for (session, _) in self.sessions.values() {
+        for (session, live) in self.sessions.values() {
+            for (party, tab) in &live.chosen {
+                assert!(session.tabs.contains_key(tab), "{party:?} chose a tab of {}", session.id);
+                assert!(!matches!(party, Party::Holder(grant) if !self.is_in_use(session.id, *grant)), "{party:?} may use {}", session.id);
+            }
             for window in &session.windows.windows {
                 assert!(windows.insert(*window), "{window:?} is one session's");
             }

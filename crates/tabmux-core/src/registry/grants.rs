@@ -361,6 +361,7 @@ impl Registry {
     fn forget_grant(&mut self, key: GrantKey) {
         let Some(given) = self.grants.remove(&key) else { return };
         self.persists.push(Persist::GrantGone(key));
+        self.forget_choices(given.grant.session);
         self.ended_grants.truncate(MAX_ENDED - 1);
         self.ended_grants.push_front(given.grant);
     }
@@ -371,6 +372,7 @@ impl Registry {
         if let Some((_, live)) = self.sessions.get_mut(&ended.session) {
             live.let_go(call);
         }
+        self.forget_choices(ended.session);
         self.effects.push(Effect::EndCall { call, fault });
     }
 

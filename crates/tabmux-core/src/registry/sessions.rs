@@ -313,7 +313,8 @@ impl Registry {
 
     /// The same before anybody is told. Tab ids go on: an old one must not mean a new tab.
     pub fn forget_browser(&mut self, id: SessionId) {
-        let Some((session, _)) = self.live_mut(id) else { return };
+        let Some((session, live)) = self.live_mut(id) else { return };
+        live.chosen.clear();
         session.phase = Phase::Reserved;
         session.loss = Loss::Told;
         session.context = None;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::find::{Found, Picked, Standing};
 use super::{Persist, Registry};
-use crate::{Code, Fault, Identity, Millis, SessionId, Tab, TabId, TabNumber, WindowScope};
+use crate::{Code, Fault, Identity, Millis, Party, SessionId, Tab, TabId, TabNumber, WindowScope};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
@@ -28,8 +28,15 @@ pub struct House<'a> {
 }
 
 impl Registry {
-    /// A page was made for this session: it gets its number and becomes current.
-    pub fn add_tab(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+    /// A page was made in this session for one who uses it: it gets its number and becomes current for that one.
+    pub fn add_tab(&mut self, id: SessionId, party: Party, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+        let tab = self.add_popup(id, handle, url)?;
+        self.select_tab(id, party, tab)?;
+        Ok(tab)
+    }
+
+    /// A page of this session opened another one: it gets its number; which tab is current stays, if there is one (S4.23).
+    pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
         let number = TabNumber(self.next_tab_number);
         let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
         if session.tabs.len() >= MAX_TABS {
@@ -39,21 +46,11 @@ impl Registry {
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
         session.tabs.insert(tab, Tab { number, handle, url, memento: None });
-        session.current_tab = Some(tab);
+        session.current_tab = session.current_tab.or(Some(tab));
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
         self.persists.push(Persist::NextTab(self.next_tab()));
         self.dirty.insert(id);
-        Ok(tab)
-    }
-
-    /// A page of this session opened another one: it gets its number; which tab is current stays (S4.23).
-    pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
-        let current = self.session(id).and_then(|session| session.current_tab);
-        let tab = self.add_tab(id, handle, url)?;
-        if let (Some(current), Some((session, _))) = (current, self.live_mut(id)) {
-            session.current_tab = Some(current);
-        }
         Ok(tab)
     }
 
@@ -72,6 +69,7 @@ impl Registry {
         session.settings = house.settings.to_owned();
         session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
         session.current_tab = None;
+        live.chosen.clear();
         let former = std::mem::take(&mut session.tabs);
         for tab in former.values() {
             live.note_closed(tab.number);
@@ -80,14 +78,15 @@ impl Registry {
             self.tab_numbers.remove(&tab.number);
         }
         self.dirty.insert(id);
-        let tabs = pages.into_iter().map(|(handle, url)| self.add_tab(id, handle, url)).collect::<Result<Vec<_>, _>>()?;
+        let tabs = pages.into_iter().map(|(handle, url)| self.add_popup(id, handle, url)).collect::<Result<Vec<_>, _>>()?;
         if let Some(tab) = tabs.get(current) {
-            self.select_tab(id, *tab)?;
+            self.select_tab(id, Party::Owner, *tab)?;
         }
         Ok(tabs)
     }
 
-    /// The tab is closed, by us or by a person. The first one left becomes current if it was (S1.24, S4.14).
+    /// The tab is closed, by us or by a person. The first one left becomes current if it was, and who had chosen it means
+    /// what the owner means (S1.24, S4.14).
     pub fn remove_tab(&mut self, id: SessionId, tab: TabId) {
         let Some((session, live)) = self.live_mut(id) else { return };
         let Some(removed) = session.tabs.remove(&tab) else { return };
@@ -96,21 +95,9 @@ impl Registry {
         if session.current_tab == Some(tab) {
             session.current_tab = session.first_tab();
         }
+        live.chosen.retain(|_, chosen| *chosen != tab);
         self.tab_numbers.remove(&removed.number);
         self.dirty.insert(id);
-    }
-
-    /// The tab becomes the session's current one (S2.20).
-    pub fn select_tab(&mut self, id: SessionId, tab: TabId) -> Result<(), Fault> {
-        let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
-        if !session.tabs.contains_key(&tab) {
-            return Err(lost_tab(session.had_tab(tab), &tab.to_string()));
-        }
-        if session.current_tab != Some(tab) {
-            session.current_tab = Some(tab);
-            self.dirty.insert(id);
-        }
-        Ok(())
     }
 
     /// Notes where a tab is, for a restarted daemon.
@@ -177,7 +164,7 @@ pub fn foreign_tab() -> Fault {
     Fault::new(Code::PolicyDenied, "Tab owned by another session", "Use a tab of your own; list_pages shows them.")
 }
 
-fn lost_tab(was_there: bool, text: &str) -> Fault {
+pub(super) fn lost_tab(was_there: bool, text: &str) -> Fault {
     let hint = "Call list_pages to see the session's tabs.";
     if was_there {
         return Fault::new(Code::TabGone, format!("Tab {text} was closed."), hint);

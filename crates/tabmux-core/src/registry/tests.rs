@@ -3,6 +3,7 @@
 
 mod callers;
 mod calls;
+mod chosen;
 mod clocks;
 mod current;
 mod endings;
@@ -19,7 +20,7 @@ mod tabs;
 mod windows;
 
 use super::*;
-use crate::{Admitted, Caller, Code, Deed, Effect, Ended, Lane, Leave, Open, Opened, Phase, Tab, TabId, Touch};
+use crate::{Admitted, Caller, Code, Deed, Effect, Ended, Lane, Leave, Open, Opened, Party, Phase, Tab, TabId, Touch};
 
 const IDLE: u64 = 1_000;
 const GRACE: u64 = 300;
@@ -210,7 +211,7 @@ impl World {
     }
 
     fn add_tab(&mut self, id: SessionId) -> TabId {
-        let tab = self.registry.add_tab(id, "page".into(), "about:blank".to_owned()).expect("the session is open");
+        let tab = self.registry.add_tab(id, Party::Owner, "page".into(), "about:blank".to_owned()).expect("the session is open");
         self.registry.check_invariants();
         tab
     }

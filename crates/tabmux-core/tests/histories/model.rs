@@ -161,6 +161,7 @@ impl Model {
             Op::AddPopup(id) => self.add_popup(*id),
             Op::RemoveTab(id, tab) => self.remove_tab(*id, *tab),
             Op::SelectTab(id, tab) => self.select_tab(*id, *tab),
+            Op::HolderSelectsTab(id, _, tab) => self.tab(*id, *tab).and(DONE),
             Op::TabAt(..) => DONE,
             Op::Watch(id) => self.watch(*id),
             Op::Unwatch(id) => self.unwatch(*id),

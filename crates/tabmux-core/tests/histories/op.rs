@@ -70,6 +70,8 @@ pub(crate) enum Op {
     AddPopup(u32),
     RemoveTab(u32, u32),
     SelectTab(u32, u32),
+    /// Who holds that grant selects one.
+    HolderSelectsTab(u32, u32, u32),
     TabAt(u32, u32, u8),
     Watch(u32),
     Unwatch(u32),
@@ -167,6 +169,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let identity = || select(identities());
     let holders: Vec<Identity> = grants.iter().map(|grant| Identity::Grant(digest(&capability(*grant)))).collect();
     let somebody = prop_oneof![6 => identity(), 2 => select(holders)];
+    let holder = select(grants.clone());
     let touch = select(vec![Touch::Looks, Touch::Acts, Touch::Acts, Touch::Governs]);
     let wish = (
         select(vec![Right::Read, Right::Act, Right::Act, Right::HandOver]),
@@ -215,6 +218,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         1 => session().prop_map(Op::AddPopup),
         2 => (session(), 1..4u32).prop_map(|(session, tab)| Op::RemoveTab(session, tab)),
         1 => (session(), 1..4u32).prop_map(|(session, tab)| Op::SelectTab(session, tab)),
+        3 => (session(), holder, 1..4u32).prop_map(|(session, grant, tab)| Op::HolderSelectsTab(session, grant, tab)),
         1 => (session(), 1..4u32, 0..2u8).prop_map(|(session, tab, url)| Op::TabAt(session, tab, url)),
         1 => session().prop_map(Op::Watch),
         1 => session().prop_map(Op::Unwatch),

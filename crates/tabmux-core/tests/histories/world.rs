@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tabmux_core::{
-    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Grant, GrantKey, Identity, Kind, Lane, Millis, Minted, Open, Persist, Phase,
-    Registry, Revoke, Right, Rules, Seat, Session, SessionId, Share, Shared, TabId, TabNumber, TabRef, Touch,
+    Admitted, CallId, Caller, ClientId, Code, Effect, Fault, Grant, GrantKey, Identity, Kind, Lane, Millis, Minted, Open, Party, Persist,
+    Phase, Registry, Revoke, Right, Rules, Seat, Session, SessionId, Share, Shared, TabId, TabNumber, TabRef, Touch,
 };
 
 use crate::model::{Answer, DONE, Model, Place};
@@ -79,14 +79,18 @@ impl World {
             Op::CloseAll(who) => many(self.registry.close_all(caller(*who), now)),
             Op::DetachAll(who) => many(self.registry.detach_all(caller(*who), now)),
             Op::AddTab(id) => {
-                let added = self.registry.add_tab(SessionId(*id), "page".into(), String::new());
+                let added = self.registry.add_tab(SessionId(*id), Party::Owner, "page".into(), String::new());
                 added.map(|tab| vec![tab.0.into()]).map_err(|fault| fault.code)
             }
             Op::AddPopup(id) => {
                 let added = self.registry.add_popup(SessionId(*id), "popup".into(), String::new());
                 added.map(|tab| vec![tab.0.into()]).map_err(|fault| fault.code)
             }
-            Op::SelectTab(id, tab) => nothing(self.registry.select_tab(SessionId(*id), TabId(*tab))),
+            Op::SelectTab(id, tab) => nothing(self.registry.select_tab(SessionId(*id), Party::Owner, TabId(*tab))),
+            Op::HolderSelectsTab(id, grant, tab) => {
+                let party = Party::Holder(digest(&capability(*grant)).id());
+                nothing(self.registry.select_tab(SessionId(*id), party, TabId(*tab)))
+            }
             _ => {
                 self.happen(op);
                 DONE
@@ -225,7 +229,7 @@ impl World {
         if let Some(grant) = self.registry.grant_of(admitted.call) {
             assert!(touch == Touch::Looks || grant.right > Right::Read, "a grant for looking admitted {admitted:?}");
             assert!(touch != Touch::Governs, "a grant admitted what is its owner's: {admitted:?}");
-            assert_eq!(admitted.grant, Some(grant.id()));
+            assert_eq!(admitted.party, Party::Holder(grant.id()));
         }
         assert!(self.ends.insert(admitted.call.0, 0).is_none(), "a call's number is given once");
         self.asked_by.insert(admitted.call.0, who.client);

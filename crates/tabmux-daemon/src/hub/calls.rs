@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Right, SessionId, TabNumber, TabRef, Touch};
+use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Party, Right, SessionId, TabNumber, TabRef, Touch};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
@@ -19,7 +19,7 @@ use super::desk::CallerDesk;
 use super::reply::Answer;
 use super::{CallerOf, Hub, State};
 use crate::secrets::Hidden;
-use crate::session::{After, Errand, Job, Limit, Party, SessionHandle, Turn, Work};
+use crate::session::{After, Errand, Job, Limit, SessionHandle, Turn, Work};
 
 /// A call may ask for at most this much time (C1).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -219,7 +219,7 @@ impl Hub {
                 let (admitted, turn, made, session) = (pending.admitted, pending.turn, pending.made.clone(), pending.guard.handle.clone());
                 // Who only looks hears no news; who may see some sites only is not told of the others.
                 let hears = |grant: &Arc<Grant>| grant.right > Right::Read && grant.domains.is_empty();
-                let (party, hears_news) = (Party::from(&admitted), turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears));
+                let (party, hears_news) = (admitted.party, turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears));
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
                 // Nor does a lost caller, by a reply that does not reach it, nor who drove the session until another took it over.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
-use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Registry, Revoke, Right, Session, SessionId, Share, Shared};
+use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Party, Registry, Revoke, Right, Session, SessionId, Share, Shared};
 use tabmux_tools::{GrantView, visible_line};
 
 use super::{CallerOf, Hub};
 use crate::clock;
-use crate::session::{Party, SessionHandle, short_url};
+use crate::session::{SessionHandle, short_url};
 
 /// What is known of a capability.
 pub(crate) fn digest(capability: &str) -> GrantKey {

@@ -45,7 +45,7 @@ impl Hub {
             "extension": {"connected": false},
             "browsers": browsers,
             "sessions": {
-                "active": counts.active(),
+                "active": counts.active,
                 "orphaned": counts.orphaned,
                 "lost": counts.lost,
                 "clones": counts.clones,

@@ -10,6 +10,7 @@ mod current;
 mod dialogs;
 mod forks;
 mod handover;
+mod late;
 mod moves;
 mod opening;
 mod queue;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tabmux_core::{Admitted, Code, Epoch, TabId};
+use tabmux_core::{Admitted, Code, Epoch, Party, TabId};
 use tabmux_driver::PageRecord;
 use tabmux_tools::visible_line;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ impl World {
 
     /// Says first what happened since the driver's last reply, if the session was without one in between.
     pub(super) fn welcome_back(&self, admitted: &Admitted) {
-        let before = self.seen().take_if(|seen| admitted.by_owner && seen.epoch != admitted.epoch);
+        let before = self.seen().take_if(|seen| admitted.party == Party::Owner && seen.epoch != admitted.epoch);
         let Some(before) = before else { return };
         let items = self.compared(&before);
         if items.is_empty() {
@@ -91,7 +91,7 @@ impl World {
 
     /// The driver of the session, if it was its call, is told by the reply what there is now; unless it is gone meanwhile.
     pub(super) fn was_told(self: &Arc<Self>, admitted: &Admitted, tool: &str, outcome: Option<Code>) {
-        if !admitted.by_owner {
+        if admitted.party != Party::Owner {
             return;
         }
         let orphaned = self.hub.look(|registry| registry.listing(self.id).is_some_and(|listed| listed.orphaned));

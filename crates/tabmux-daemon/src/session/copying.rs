@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use tabmux_core::{Code, Fault, Identity, Phase, Session, TabId};
+use tabmux_core::{Code, Fault, Identity, Party, Phase, Session, TabId};
 use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
 use super::SessionHandle;
-use super::news::Party;
 use super::world::World;
 use crate::sources::Whence;
 
@@ -208,7 +207,7 @@ impl World {
         }
         if let Some(tab) = current {
             // Closed meanwhile, perhaps, and then there is nothing to select.
-            drop(self.hub.decide_now(|registry, _| registry.select_tab(self.id, tab)));
+            drop(self.hub.decide_now(|registry, _| registry.select_tab(self.id, Party::Owner, tab)));
         }
     }
 

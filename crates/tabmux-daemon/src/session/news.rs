@@ -3,32 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tabmux_core::{Admitted, Fault, GrantId, TabId};
+use tabmux_core::{Fault, Party, TabId};
 
 /// News that are kept for those who have not heard them.
 const MAX_NEWS: usize = 20;
 
 /// How many of those who use a session are told apart.
 const MAX_PARTIES: usize = 64;
-
-/// One of those who use a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Party {
-    Owner,
-    Holder(GrantId),
-    /// Looking into a session that is somebody else's.
-    Operator,
-}
-
-impl From<&Admitted> for Party {
-    fn from(admitted: &Admitted) -> Self {
-        match admitted.grant {
-            _ if admitted.by_owner => Self::Owner,
-            Some(grant) => Self::Holder(grant),
-            None => Self::Operator,
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct News {
@@ -171,7 +152,7 @@ impl Lost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tabmux_core::Code;
+    use tabmux_core::{Code, GrantId};
 
     const ONE: Party = Party::Holder(GrantId(1));
     const TWO: Party = Party::Holder(GrantId(2));

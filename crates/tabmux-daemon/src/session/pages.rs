@@ -5,19 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use tabmux_core::{Admitted, Code, Fault, Session, TabId};
+use tabmux_core::{Admitted, Code, Fault, Party, Session, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
 use super::Turn;
-use super::news::Party;
 use super::reach::Reach;
 use super::world::{World, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
     admitted: Admitted,
-    party: Party,
     reach: Reach,
     turn: Turn,
     /// The tab the call worked on, for its reply.
@@ -26,7 +24,7 @@ pub(super) struct CallPages {
 
 impl CallPages {
     pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
-        Self { world, party: Party::from(&admitted), admitted, reach, turn, tab: Mutex::new(None) }
+        Self { world, admitted, reach, turn, tab: Mutex::new(None) }
     }
 
     pub(super) fn reach(&self) -> &Reach {
@@ -101,8 +99,7 @@ impl CallPages {
 
     /// The page that the call is for; `hand_out` says whether it may have it.
     async fn page_by(&self, hand_out: impl FnOnce(TabId) -> Result<Arc<dyn Page>, Fault> + Send) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let current = self.current()?;
-        let tab = match (self.admitted.tab.or(current), self.turn) {
+        let tab = match (self.admitted.tab.or_else(|| self.current()), self.turn) {
             (Some(tab), Turn::Queue) => tab,
             (Some(tab), Turn::Beside | Turn::Watching) => {
                 // Not after the queue's first call: pages of a former daemon may still have to be found again.
@@ -138,27 +135,22 @@ impl CallPages {
 
     fn tabs(&self) -> Result<(Vec<TabId>, Option<TabId>), Fault> {
         let tabs = self.session(|session| session.windows.visible(session.tabs.keys().copied()).collect())?;
-        Ok((tabs, self.current()?))
+        Ok((tabs, self.current()))
     }
 
-    /// The tab that a call without one means. Who uses somebody else's session has one of its own as soon as it chose or opened another.
-    fn current(&self) -> Result<Option<TabId>, Fault> {
-        let own = if self.party == Party::Owner { None } else { self.world.tab_of_guest(self.party) };
-        own.map_or_else(|| self.session(|session| session.current_tab), |tab| Ok(Some(tab)))
+    /// The tab that a call without one means.
+    fn current(&self) -> Option<TabId> {
+        self.world.hub.look(|registry| registry.current_tab(self.world.id, self.admitted.party))
     }
 
-    /// From now on a call without a tab means this one; never one of the owner's because of what somebody else chose.
+    /// From now on a call without a tab means this one.
     fn choose(&self, tab: TabId) -> Result<(), Fault> {
-        if self.party == Party::Owner {
-            return self.world.decide(|registry| registry.select_tab(self.world.id, tab));
-        }
-        self.world.guest_chose(self.party, tab);
-        Ok(())
+        self.world.decide(|registry| registry.select_tab(self.world.id, self.admitted.party, tab))
     }
 
     /// Who the others take the caller for; the owner's own doing is no news.
     fn stranger(&self) -> Option<&'static str> {
-        match self.party {
+        match self.admitted.party {
             Party::Owner => None,
             Party::Operator => Some("The operator"),
             Party::Holder(_) => Some("Somebody this session is shared with"),
@@ -209,10 +201,9 @@ impl Pages for CallPages {
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let (tab, page) = self.world.open_tab(self.party).await?;
+        let (tab, page) = self.world.open_tab(self.admitted.party).await?;
         if let Some(who) = self.stranger() {
-            self.choose(tab)?;
-            self.world.tell_others_of(self.party, tab, format!("{who} opened tab {tab}; select_page goes there."));
+            self.world.tell_others_of(self.admitted.party, tab, format!("{who} opened tab {tab}; select_page goes there."));
         }
         self.note(tab);
         Ok((tab, page))
@@ -235,7 +226,7 @@ impl Pages for CallPages {
         self.world.take_page(tab);
         self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
         if let Some(who) = self.stranger() {
-            self.world.tell_others(self.party, format!("{who} closed tab {tab}."));
+            self.world.tell_others(self.admitted.party, format!("{who} closed tab {tab}."));
         }
         page.close().await?;
         Ok(view)
@@ -243,7 +234,7 @@ impl Pages for CallPages {
 
     async fn move_house(&self, wanted: Move) -> Result<(), Fault> {
         self.world.move_house(wanted).await?;
-        if let Some(tab) = self.session(|session| session.current_tab)? {
+        if let Some(tab) = self.current() {
             self.note(tab);
         }
         Ok(())

@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use tabmux_core::{Code, Fault, Placement, Scoping, Spot, TabId};
+use tabmux_core::{Code, Fault, Party, Placement, Scoping, Spot, TabId};
 use tabmux_driver::{Context, DriverError, Handle, Isolation, Page, Place, Windowed, failpoint};
 
-use super::news::Party;
 use super::world::World;
 
 impl World {
-    /// Opens a page where the session's pages belong, as a tab that is current when its owner opens it.
+    /// Opens a page where the session's pages belong, as a tab that is current for who opens it.
     pub(super) async fn open_tab(self: &Arc<Self>, party: Party) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let context = self.open().await?;
         let Some(windowed) = context.windows() else {
@@ -28,11 +27,7 @@ impl World {
 
     pub(super) async fn add_tab(self: &Arc<Self>, page: &Arc<dyn Page>, party: Party) -> Result<TabId, Fault> {
         let (handle, url) = (page.handle().0.as_str().into(), page.url());
-        let added = self.decide(|registry| match party {
-            Party::Owner => registry.add_tab(self.id, handle, url),
-            Party::Holder(_) | Party::Operator => registry.add_popup(self.id, handle, url),
-        });
-        match added {
+        match self.decide(|registry| registry.add_tab(self.id, party, handle, url)) {
             Ok(tab) => {
                 failpoint("tab-writing");
                 self.add_page(tab, page);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tabmux_core::{Code, Fault, Loss, Registry, SessionId, TabId};
+use tabmux_core::{Code, Fault, Loss, Party, Registry, SessionId, TabId};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::away::Seen;
 use super::copying::{Fork, Losses, NOT_COPIED};
 use super::downloads::{self, Told};
-use super::news::{Lost, News, Party};
+use super::news::{Lost, News};
 use super::saving::Place;
 use super::{Lasting, Making};
 use crate::hub::Hub;
@@ -47,8 +47,6 @@ pub(super) struct World {
     browser: Mutex<Option<Arc<dyn Browser>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
     news: Mutex<News>,
-    /// The tabs that are current for those who use a session which is not their own; the owner's is in the registry.
-    guests: Mutex<BTreeMap<Party, TabId>>,
     /// The call that has the turn: the tab it works on, and how to end it.
     running: Mutex<Option<Running>>,
     /// The browser, or the last window, was lost; the next call of each who uses the session says so, once.
@@ -96,7 +94,6 @@ impl World {
             browser: Mutex::default(),
             pages: Mutex::default(),
             news: Mutex::default(),
-            guests: Mutex::default(),
             running: Mutex::default(),
             loss: Mutex::default(),
             loss_said: AtomicBool::new(false),
@@ -432,18 +429,6 @@ impl World {
     pub(super) fn take_news(&self, party: Party) -> Vec<String> {
         let tabs = self.tabs();
         locked(&self.news).take(party, &tabs)
-    }
-
-    /// The tab that a call without one means, where the session is not the caller's own and it has chosen another than its driver's.
-    pub(super) fn tab_of_guest(&self, party: Party) -> Option<TabId> {
-        let tab = locked(&self.guests).get(&party).copied();
-        tab.filter(|tab| self.page(*tab).is_some())
-    }
-
-    pub(super) fn guest_chose(&self, party: Party, tab: TabId) {
-        let mut guests = locked(&self.guests);
-        guests.retain(|_, tab| locked(&self.pages).contains_key(tab));
-        guests.insert(party, tab);
     }
 }
 

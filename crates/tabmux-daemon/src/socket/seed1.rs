@@ -77,7 +77,7 @@ impl Door {
                 "REGISTER" => reserved.register().map(Some),
                 "PING" => Ok(Some(json!({"type": "PONG"}))),
                 "STATUS" => {
-                    let active = self.hub.look(|registry| registry.counts().active());
+                    let active = self.hub.look(|registry| registry.counts().active);
                     Ok(Some(json!({"type": "STATUS_OK", "extensionConnected": false, "activeSessions": active})))
                 }
                 // DISCONNECT: a REQUEST goes its own way, and there are no others.

@@ -53,6 +53,9 @@ struct State {
     history: History,
     documents: u64,
     count: u64,
+    /// As a script set it, and as it was when somebody last looked or asked.
+    title: Option<String>,
+    title_told: Option<String>,
     /// What scripts added to the document.
     added: String,
     form: Form,
@@ -82,6 +85,8 @@ impl FakePage {
             history: History::starting_at(url),
             documents: 0,
             count: 0,
+            title: None,
+            title_told: None,
             added: String::new(),
             form: Form::default(),
             log: PageLog::default(),
@@ -101,6 +106,34 @@ impl FakePage {
             life: watch::Sender::new(Life::Document(0)),
             state: Mutex::new(state),
         })
+    }
+
+    fn arrive(&self, to: Navigation<'_>, visit: Visit) -> Result<()> {
+        let mut state = locked(&self.state);
+        if self.is_closed() {
+            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
+        }
+        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
+        state.dialog = None;
+        (state.title, state.title_told) = (None, None);
+        state.added.clear();
+        state.form = Form::default();
+        state.chooser = None;
+        state.documents += 1;
+        let key = state.documents.to_string();
+        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
+        state.traffic.begin(&key, request);
+        self.life.send_replace(Life::Document(state.documents));
+        Ok(())
+    }
+
+    /// Never, for a page that waits for something.
+    async fn at_rest(&self) -> Result<()> {
+        let document = self.document()?;
+        match self.waits_for() {
+            None => Ok(()),
+            Some(_) => Err(self.end_of(document).await),
+        }
     }
 
     fn shown(&self) -> String {
@@ -146,7 +179,12 @@ impl Page for FakePage {
     }
 
     fn title(&self) -> String {
-        visit::title(locked(&self.state).history.url())
+        let state = locked(&self.state);
+        state.title_told.clone().unwrap_or_else(|| visit::title(state.history.url()))
+    }
+
+    async fn refresh_title(&self) {
+        locked(&self.state).look_at_title();
     }
 
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
@@ -168,21 +206,8 @@ impl Page for FakePage {
             }
         }
         self.filled(&visit.url).await;
-        let mut state = locked(&self.state);
-        if self.is_closed() {
-            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
-        }
-        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
-        state.dialog = None;
-        state.added.clear();
-        state.form = Form::default();
-        state.chooser = None;
-        state.documents += 1;
-        let key = state.documents.to_string();
-        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
-        state.traffic.begin(&key, request);
-        self.life.send_replace(Life::Document(state.documents));
-        Ok(())
+        self.arrive(to, visit)?;
+        self.at_rest().await
     }
 
     async fn evaluate(&self, script: &str) -> Result<Value> {
@@ -205,8 +230,8 @@ impl Page for FakePage {
         self.document()?;
         self.not_frozen()?;
         let mut state = locked(&self.state);
-        let (url, added) = (state.history.url().to_owned(), state.added.clone());
-        state.seen.look(&url, &visit::title(&url), &added, sight)
+        let (url, title, added) = (state.history.url().to_owned(), state.look_at_title(), state.added.clone());
+        state.seen.look(&url, &title, &added, sight)
     }
 
     async fn elements(&self) -> Result<(Vec<Element>, u64)> {
@@ -219,10 +244,11 @@ impl Page for FakePage {
     async fn changes(&self, _budget: u32) -> Result<Changes> {
         self.document()?;
         self.not_frozen()?;
+        self.at_rest().await?;
         let mut state = locked(&self.state);
-        let (url, added) = (state.history.url().to_owned(), state.added.clone());
+        let (url, title, added) = (state.history.url().to_owned(), state.look_at_title(), state.added.clone());
         let (errors, more_errors) = state.log.take_errors();
-        Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &visit::title(&url), &added) })
+        Ok(Changes { errors, more_errors, ..state.seen.compare(&url, &title, &added) })
     }
 
     async fn read(&self, reading: &Reading) -> Result<Article> {
@@ -348,6 +374,10 @@ impl Page for FakePage {
         locked(&self.state).traffic.all()
     }
 
+    fn waits_for(&self) -> Option<String> {
+        visit::awaits(locked(&self.state).history.url())
+    }
+
     fn take_log(&self) -> (Vec<LogEntry>, u64) {
         locked(&self.state).log.take()
     }
@@ -382,6 +412,15 @@ fn missing(selector: &Selector) -> DriverError {
 }
 
 impl State {
+    fn title(&self) -> String {
+        self.title.clone().unwrap_or_else(|| visit::title(self.history.url()))
+    }
+
+    fn look_at_title(&mut self) -> String {
+        self.title_told = self.title.clone();
+        self.title()
+    }
+
     fn tell(&self, event: PageEvent) {
         if let Some(events) = &self.events {
             // Full or unheard: dropped. Every call on the page says the same.

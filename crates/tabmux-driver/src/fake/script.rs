@@ -17,6 +17,7 @@ pub(super) enum Script {
     Literal(Value),
     Href,
     Title,
+    SetTitle(String),
     Field,
     Cookies,
     SetCookie(String),
@@ -76,8 +77,13 @@ impl Script {
     }
 
     fn assignment(source: &str) -> Option<Self> {
-        let value = source.strip_prefix("document.cookie")?.trim_start().strip_prefix('=')?;
-        quoted(value.trim_start()).map(Self::SetCookie)
+        let (name, value) = source.split_once('=')?;
+        let value = quoted(value.trim_start())?;
+        match name.trim_end() {
+            "document.cookie" => Some(Self::SetCookie(value)),
+            "document.title" => Some(Self::SetTitle(value)),
+            _ => None,
+        }
     }
 
     fn call(source: &str) -> Option<Self> {
@@ -154,6 +160,7 @@ mod tests {
             ("document.querySelector(\"#name\").value", Script::Field),
             ("document.cookie", Script::Cookies),
             ("document.cookie = \"k=v\"", Script::SetCookie("k=v".into())),
+            ("document.title = \"T\"", Script::SetTitle("T".into())),
             ("document.cookie='k=v'", Script::SetCookie("k=v".into())),
             ("sleep(20)", Script::Sleep { milliseconds: 20 }),
             ("hang()", Script::Hang),

@@ -39,6 +39,17 @@ async fn a_delayed_navigation_arrives_late_or_not_at_all() {
     assert_eq!(gone, Err(DriverError::PageGone));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_page_that_awaits_something_is_there_and_never_at_rest() {
+    let page = page().await;
+    let half = "http://a.test/?awaits=http://b.test/x";
+    assert!(timeout(Duration::from_secs(9), page.navigate(Navigation::To(half))).await.is_err());
+    assert_eq!((page.url().as_str(), page.waits_for().as_deref()), (half, Some("http://b.test/x")));
+    assert!(timeout(Duration::from_secs(9), page.changes(1)).await.is_err());
+    page.navigate(Navigation::To("http://a.test/")).await.unwrap();
+    assert!(page.changes(1).await.is_ok() && page.waits_for().is_none());
+}
+
 #[tokio::test]
 async fn the_counter_shows_the_order_of_calls_even_over_a_navigation() {
     let page = page().await;

@@ -51,6 +51,11 @@ pub(super) fn title(address: &str) -> String {
     }
 }
 
+/// What a page never gets.
+pub(super) fn awaits(address: &str) -> Option<String> {
+    query(&Url::parse(address).ok()?, "awaits")
+}
+
 /// Empty for an address without one.
 pub(super) fn host(address: &str) -> String {
     Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()

@@ -170,6 +170,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_title_is_the_one_the_page_has_then() {
+        let pages = TestPages::new().await;
+        pages.call("navigate", json!({ "url": "http://a.test/" })).await.unwrap();
+        pages.page().await.unwrap().1.evaluate("document.title = 'Done'").await.unwrap();
+        let reply = pages.call("wait_for", json!({ "text": "fake" })).await.unwrap();
+        assert_eq!(text(&reply), "It is there at http://a.test/ — \"Done\".");
+    }
+
+    #[tokio::test]
     async fn nothing_to_wait_for_and_a_page_that_goes_away_are_said() {
         let pages = TestPages::new().await;
         let fault = pages.call("wait_for", json!({})).await.unwrap_err();

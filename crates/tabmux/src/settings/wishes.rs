@@ -27,17 +27,18 @@ impl Wishes {
         let Some((flags, env)) = &self.given else { return Ok(()) };
         // Broken settings are told by whoever needs them.
         let Ok(own) = Layers::gather(flags, env) else { return Ok(()) };
-        let shown = |layers: &Layers| {
+        let meant = |layers: &Layers| {
             Config::of(layers, flags, env.clone()).map(|mut config| {
+                // How it is written makes no difference.
                 config.settings.declared.clear();
-                format!("{:?} {}", config.settings, config.log)
+                (config.settings, config.log)
             })
         };
-        let Ok(theirs) = shown(&Layers::of_declared(running)) else { return Ok(()) };
+        let Ok(theirs) = meant(&Layers::of_declared(running)) else { return Ok(()) };
         for (name, raw, source) in own.of_this_command() {
             let mut with = Layers::of_declared(running);
             with.set(name, raw.clone());
-            if shown(&with).is_ok_and(|ours| ours == theirs) {
+            if meant(&with).is_ok_and(|ours| ours == theirs) {
                 continue;
             }
             let has = running.get(name).map_or("the default".to_owned(), Value::to_string);
@@ -62,7 +63,7 @@ mod tests {
     fn checked(set: &[&str], variables: &[(&str, &str)], running: &Value) -> (Option<Failure>, Vec<String>) {
         let flags = Flags { set: set.iter().map(ToString::to_string).collect(), ..Flags::default() };
         let variables = variables.iter().chain(&[("HOME", "/h")]).map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let env = Environment { variables, cwd: "/work".into(), temp_dir: "/tmp".into(), uid: 7 };
+        let env = Environment { variables, cwd: "/work".into(), temp_dir: "/tmp".into(), uid: rustix::process::getuid().as_raw() };
         let running = running.as_object().unwrap().clone().into_iter().collect();
         let said = Mutex::new(Vec::new());
         let failure = Wishes { given: Some((flags, env)) }.check(&running, |text| said.lock().unwrap().push(text.to_owned())).err();
@@ -77,6 +78,22 @@ mod tests {
         assert!(failure.fault.message.contains("policy.deny_domains") && failure.fault.hint.contains("tabmux stop"), "{failure:?}");
         let (failure, said) = checked(&[], &[("TABMUX_CALL_DEADLINE", "1s")], &json!({"call.deadline": "2s"}));
         assert!(failure.is_none() && said.len() == 1 && said[0].contains("TABMUX_CALL_DEADLINE") && said[0].contains("\"2s\""), "{said:?}");
+    }
+
+    #[test]
+    fn other_values_of_the_same_secrets_are_not_in_force() {
+        let home = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (theirs, same, other) = (file("a", "PASS=sesame-1"), file("b", "PASS=sesame-1"), file("c", "PASS=sesame-2"));
+        let refused = |ours: &str| checked(&[&format!("secrets={ours}")], &[], &json!({"secrets": theirs})).0;
+        assert!(refused(&same).is_none());
+        let failure = refused(&other).expect("the daemon would not hide it");
+        assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
     }
 
     #[test]

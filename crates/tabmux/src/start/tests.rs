@@ -22,15 +22,21 @@ struct Yard {
 
 impl Yard {
     fn new(mode: &str) -> Self {
+        Self::wanting(mode, &[])
+    }
+
+    /// For one whose command line sets this.
+    fn wanting(mode: &str, set: &[&str]) -> Self {
         let home = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o700)).tempdir().unwrap();
         let root = home.path().to_str().unwrap();
         let variables = BTreeMap::from(["TABMUX_RUNTIME_DIR", "TABMUX_STATE_DIR"].map(|name| (name.to_owned(), root.to_owned())));
         let env = Environment { variables, cwd: "/".into(), temp_dir: "/tmp".into(), uid: 0 };
-        let config = Config::resolve(&Flags::default(), env).unwrap();
+        let flags = Flags { set: set.iter().map(ToString::to_string).collect(), ..Flags::default() };
+        let config = Config::resolve(&flags, env).unwrap();
         let args = ["start::tests::a_double_lives_only_when_told", "--exact", "--nocapture"].map(Into::into).to_vec();
         let variables = vec![(MODE.to_owned(), mode.into()), (DIR.to_owned(), root.into())];
         let launcher = Launcher::double(std::env::current_exe().unwrap(), args, variables);
-        Self { starter: Starter { places: config.places, launcher, wishes: Wishes::default() }, home }
+        Self { starter: Starter { wishes: Wishes::of(&config), places: config.places, launcher }, home }
     }
 
     fn daemons(&self) -> Vec<i32> {
@@ -106,7 +112,8 @@ fn a_double_lives_only_when_told() {
         if line.contains("\"quit\"") {
             std::process::exit(0);
         }
-        let welcome = Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![], settings: None };
+        let settings = Some(BTreeMap::from([("call.deadline".into(), "60s".into())])).filter(|_| mode == "tells-settings");
+        let welcome = Welcome { version: "0".into(), build: 0, pid: std::process::id(), read_only_tools: vec![], settings };
         let line = serde_json::to_string(&WelcomeLine { tabmux: 1, welcome: Some(welcome), error: None }).unwrap();
         writeln!(&stream, "{line}").ok();
     }
@@ -212,6 +219,21 @@ fn when_the_supervisor_ends_clients_start_a_daemon_themselves() {
         waiting.join().unwrap();
     });
     assert_eq!(yard.daemons().len(), 1);
+}
+
+#[test]
+fn a_flag_that_the_daemon_found_does_not_heed_is_refused_to_who_would_start_one() {
+    for (mode, set, exit) in [
+        ("tells-settings", "call.deadline=2s", Some(Exit::BadConfiguration)),
+        ("tells-settings", "call.deadline=1m", None),
+        // A daemon of a former version.
+        ("serves", "call.deadline=2s", None),
+    ] {
+        let yard = Yard::wanting(mode, &[set]);
+        let joined = yard.starter.join(&hello("test"), Absent::Start);
+        assert_eq!(joined.err().map(|failure| failure.exit), exit, "{mode} {set}");
+        assert!(yard.starter.join(&hello("test"), Absent::Say).unwrap().is_some(), "who only looks needs no settings");
+    }
 }
 
 /// S1.29

@@ -12,7 +12,7 @@ fn read() -> Share {
     Share::default()
 }
 
-fn act() -> Share {
+pub(super) fn act() -> Share {
     Share { right: Right::Act, ..read() }
 }
 
@@ -26,7 +26,7 @@ fn tools(names: &[&str]) -> Option<std::collections::BTreeSet<String>> {
 
 impl World {
     /// Shares a session and gives the capability.
-    fn share(&mut self, caller: Caller<'_>, target: Option<&str>, share: Share) -> Result<String, Fault> {
+    pub(super) fn share(&mut self, caller: Caller<'_>, target: Option<&str>, share: Share) -> Result<String, Fault> {
         self.minted += 1;
         let capability = format!("{CAPABILITY}{}", self.minted);
         let shared = self.registry.share(caller, target, share, || digest(&capability), self.now);
@@ -34,7 +34,7 @@ impl World {
         shared.map(|_| capability)
     }
 
-    fn try_deed(&mut self, client: ClientId, target: Option<&str>, deed: Deed<'_>) -> Result<Admitted, Fault> {
+    pub(super) fn try_deed(&mut self, client: ClientId, target: Option<&str>, deed: Deed<'_>) -> Result<Admitted, Fault> {
         let admitted = self.registry.admit(Lane::Queue, by(client), target, None, deed, self.now);
         self.registry.check_invariants();
         admitted
@@ -58,14 +58,14 @@ impl World {
         self.registry.shares(by(client), target, self.now).unwrap()
     }
 
-    fn revoke(&mut self, client: ClientId, target: Option<&str>, which: Revoke<'_>) -> Result<usize, Code> {
+    pub(super) fn revoke(&mut self, client: ClientId, target: Option<&str>, which: Revoke<'_>) -> Result<usize, Code> {
         let revoked = self.registry.revoke(by(client), target, which, self.now);
         self.registry.check_invariants();
         revoked.map(|revoked| revoked.len()).map_err(|fault| fault.code)
     }
 }
 
-fn two() -> (World, ClientId, ClientId, SessionId) {
+pub(super) fn two() -> (World, ClientId, ClientId, SessionId) {
     let mut world = World::new();
     let (me, you) = (world.connect(secret("me")), world.connect(secret("you")));
     let id = world.open(me, "web");
@@ -93,10 +93,10 @@ fn whoever_shows_the_capability_may_look_and_nobody_else() {
     let (mut world, me, you, id) = two();
     let capability = world.share(by(me), None, read()).unwrap();
     assert_eq!(
-        world.try_deed(you, Some(&capability), LOOKS).map(|admitted| (admitted.session, admitted.grant, admitted.by_owner)),
-        Ok((id, Some(digest(&capability).id()), false))
+        world.try_deed(you, Some(&capability), LOOKS).map(|admitted| (admitted.session, admitted.party)),
+        Ok((id, Party::Holder(digest(&capability).id())))
     );
-    assert!(world.try_deed(me, None, LOOKS).is_ok_and(|admitted| admitted.by_owner && admitted.grant.is_none()));
+    assert!(world.try_deed(me, None, LOOKS).is_ok_and(|admitted| admitted.party == Party::Owner));
     assert_eq!(world.acts(you, &capability), DENIED);
     let stranger = world.visit(Identity::Nobody);
     assert_eq!(world.looks(stranger, &capability), None, "it needs nothing else");
@@ -333,7 +333,7 @@ fn the_first_use_of_a_hand_over_takes_the_session_and_its_former_driver_is_told(
     world.begin(running).unwrap();
     assert_eq!(code(world.share(by(me), None, Share { domains: vec!["a.test".into()], ..hand_over() })), Some(Code::BadArgument));
     let first = world.try_deed(you, Some(&mine), ACTS).unwrap();
-    assert_eq!((world.session(id).owner.clone(), first.grant, first.epoch), (secret("you"), None, crate::Epoch(2)));
+    assert_eq!((world.session(id).owner.clone(), first.party, first.epoch), (secret("you"), Party::Owner, crate::Epoch(2)));
     assert_eq!(world.effects().pop(), Some(Effect::TakenOver { session: id, was: None }));
     assert!(world.finish(running), "what ran may finish");
     assert_eq!(code(world.begin(waiting)), Some(Code::StaleEpoch));
@@ -574,14 +574,17 @@ fn a_holder_names_tabs_by_number_only_within_its_session() {
         world
             .registry
             .admit(Lane::Queue, by(you), Some(&capability), Some(own), ACTS, world.now)
-            .is_ok_and(|admitted| admitted.grant.is_some())
+            .is_ok_and(|admitted| matches!(admitted.party, Party::Holder(_)))
     );
     for (target, tab) in [(Some(capability.as_str()), foreign), (None, own)] {
         assert_eq!(world.registry.admit(Lane::Queue, by(you), target, Some(tab), ACTS, world.now), Err(foreign_tab()));
     }
     let whole = world.share(by(me), Some("web"), hand_over()).unwrap();
     assert!(
-        world.registry.admit(Lane::Queue, by(you), Some(&whole), Some(own), ACTS, world.now).is_ok_and(|admitted| admitted.grant.is_none())
+        world
+            .registry
+            .admit(Lane::Queue, by(you), Some(&whole), Some(own), ACTS, world.now)
+            .is_ok_and(|admitted| admitted.party == Party::Owner)
     );
     assert_eq!(world.session(id).owner, secret("you"));
 }

@@ -49,9 +49,9 @@ fn tabs_are_written_when_something_changed_and_only_then() {
     let tab = world.add_tab(id);
     let numbers = [2, 3].map(|number| Persist::NextTab(TabNumber(number)));
     assert_eq!(written(&mut world), [&numbers[..], &[whole(&world, id)]].concat(), "several changes are one record");
-    world.registry.select_tab(id, tab).unwrap();
+    world.registry.select_tab(id, Party::Owner, tab).unwrap();
     assert_eq!(written(&mut world), [], "it was current already");
-    world.registry.select_tab(id, TabId(1)).unwrap();
+    world.registry.select_tab(id, Party::Owner, TabId(1)).unwrap();
     assert_eq!(written(&mut world), [whole(&world, id)]);
     world.registry.tab_at(id, tab, "about:blank");
     assert_eq!(written(&mut world), [], "it was there already");

@@ -106,7 +106,7 @@ fn the_counts_say_what_there_is() {
     let calls = [0; 3].map(|_| world.admit(by(me), None).unwrap());
     world.begin(calls[0]).unwrap();
     world.registry.admit(Lane::Beside, by(me), None, None, ACTS, world.now).unwrap();
-    let counts = Counts { sessions: 2, orphaned: 1, lost: 0, reserved: 0, clones: 1, clients: 1, running: 2, waiting: 2 };
+    let counts = Counts { sessions: 2, active: 1, orphaned: 1, lost: 0, reserved: 0, clones: 1, clients: 1, running: 2, waiting: 2 };
     assert_eq!(world.registry.counts(), counts);
     world.close(by(me), Some(&id.to_string())).unwrap();
     assert_eq!(world.registry.counts(), Counts { sessions: 1, orphaned: 1, lost: 0, clients: 1, ..Counts::default() });

@@ -28,7 +28,7 @@ fn a_session_closed_while_it_is_made_refuses_what_was_made_and_leaves_nothing() 
     assert_eq!(world.effects()[1..], [close(id, Ended::Asked)]);
     assert_eq!(code(world.registry.opened(id, "late".into())), Some(Code::SessionClosed));
     assert_eq!(code(world.registry.opening(id)), Some(Code::SessionClosed));
-    assert_eq!(code(world.registry.add_tab(id, "page".into(), String::new())), Some(Code::SessionClosed));
+    assert_eq!(code(world.registry.add_tab(id, Party::Owner, "page".into(), String::new())), Some(Code::SessionClosed));
     assert_eq!(world.session(id).context, None);
     assert!(!world.finish(call));
     world.closed(id);
@@ -133,7 +133,7 @@ fn a_session_is_taken_back_only_while_nothing_is_or_waits_in_it() {
     world.registry.undo_unused(id);
     assert_eq!(world.effects(), [], "a call waits in it");
     world.finish(call);
-    let tab = world.registry.add_tab(id, "page".into(), String::new()).unwrap();
+    let tab = world.registry.add_tab(id, Party::Owner, "page".into(), String::new()).unwrap();
     world.registry.undo_unused(id);
     assert_eq!(world.effects(), [], "it has a tab");
     world.registry.remove_tab(id, tab);
@@ -147,8 +147,8 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     let mut world = World::new();
     let me = world.connect(secret("me"));
     let (lost, other) = (world.open(me, "lost"), world.open(me, "other"));
-    let tab = world.registry.add_tab(lost, "page".into(), "http://a.test/".into()).unwrap();
-    let kept = world.registry.add_tab(other, "page".into(), String::new()).unwrap();
+    let tab = world.registry.add_tab(lost, Party::Owner, "page".into(), "http://a.test/".into()).unwrap();
+    let kept = world.registry.add_tab(other, Party::Owner, "page".into(), String::new()).unwrap();
     let number = world.session(lost).tabs[&tab].number;
     let windows = &mut world.registry.sessions.get_mut(&lost).expect("it is open").0.windows;
     windows.scoping = Scoping::Off;
@@ -174,7 +174,7 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
         world.registry.opened(lost, "next".into()).unwrap();
         assert_eq!(world.session(lost).loss, left, "who was not told is still to be told, with another browser too");
     }
-    assert_ne!(world.registry.add_tab(lost, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
+    assert_ne!(world.registry.add_tab(lost, Party::Owner, "page".into(), String::new()), Ok(tab), "an old id is no new tab");
     world.close(by(me), Some("lost")).unwrap();
     world.effects();
     world.registry.browser_lost(lost, &why);
@@ -189,7 +189,7 @@ fn what_is_only_reserved_is_not_active_and_can_be_given_up() {
     let reserve = |world: &mut World, name: &str| world.reserve(by(me), plain(Some(name))).unwrap().session;
     let (unused, asked) = (reserve(&mut world, "unused"), reserve(&mut world, "asked"));
     let (open, lost) = (world.open(me, "open"), world.open(me, "lost"));
-    world.registry.add_tab(lost, "page".into(), String::new()).unwrap();
+    world.registry.add_tab(lost, Party::Owner, "page".into(), String::new()).unwrap();
     let why = Fault::new(Code::BrowserCrashed, "The browser is gone.", "Navigate again.");
     world.registry.browser_lost(lost, &why);
     let pageless = world.open(me, "pageless");
@@ -197,7 +197,7 @@ fn what_is_only_reserved_is_not_active_and_can_be_given_up() {
     let is_reservation = |id| world.session(id).is_reservation();
     assert_eq!([unused, asked, open, lost, pageless].map(is_reservation), [true, true, false, false, false]);
     let counts = world.registry.counts();
-    assert_eq!((counts.sessions, counts.lost, counts.reserved, counts.active()), (5, 1, 2, 2));
+    assert_eq!((counts.sessions, counts.lost, counts.reserved, counts.active), (5, 1, 2, 2));
     world.admit(by(me), Some("asked")).unwrap();
     world.effects();
     for id in [unused, asked, open, lost] {
@@ -206,5 +206,5 @@ fn what_is_only_reserved_is_not_active_and_can_be_given_up() {
     assert_eq!(world.effects(), [close(unused, Ended::Lost)], "something was begun with the others");
     world.open(me, "orphan");
     world.leave(me, Leave::Lost);
-    assert_eq!(world.registry.counts().active(), 0);
+    assert_eq!(world.registry.counts().active, 0);
 }

@@ -61,7 +61,7 @@ fn a_tab_of_another_session_cannot_be_named() {
     world.add_tab(mine);
     let [_, second] = [0; 2].map(|_| world.add_tab(yours));
     assert_eq!(code(admit_tab(&mut world, me, &second.to_string())), Some(Code::TabNotFound));
-    assert_eq!(code(world.registry.select_tab(mine, second)), Some(Code::TabNotFound));
+    assert_eq!(code(world.registry.select_tab(mine, Party::Owner, second)), Some(Code::TabNotFound));
 }
 
 /// S4.14
@@ -87,14 +87,14 @@ fn a_selected_tab_is_current_until_another_is_selected() {
     let me = world.connect(secret("me"));
     let id = world.open(me, "web");
     let [first, second] = [0; 2].map(|_| world.add_tab(id));
-    assert_eq!(world.registry.select_tab(id, first), Ok(()));
+    assert_eq!(world.registry.select_tab(id, Party::Owner, first), Ok(()));
     assert_eq!(world.session(id).current_tab, Some(first));
     world.registry.remove_tab(id, second);
-    assert_eq!(code(world.registry.select_tab(id, second)), Some(Code::TabGone));
-    assert_eq!(code(world.registry.select_tab(id, TabId(9))), Some(Code::TabNotFound));
+    assert_eq!(code(world.registry.select_tab(id, Party::Owner, second)), Some(Code::TabGone));
+    assert_eq!(code(world.registry.select_tab(id, Party::Owner, TabId(9))), Some(Code::TabNotFound));
     assert_eq!(world.session(id).current_tab, Some(first));
     world.close(by(me), None).unwrap();
-    assert_eq!(code(world.registry.select_tab(id, first)), Some(Code::SessionClosed));
+    assert_eq!(code(world.registry.select_tab(id, Party::Owner, first)), Some(Code::SessionClosed));
 }
 
 /// S2.5, S2.21
@@ -233,11 +233,11 @@ fn a_session_has_a_bounded_number_of_tabs() {
     let me = world.connect(secret("me"));
     let session = world.open(me, "web");
     for _ in 0..super::super::tabs::MAX_TABS {
-        world.registry.add_tab(session, "page".into(), String::new()).unwrap();
+        world.registry.add_tab(session, Party::Owner, "page".into(), String::new()).unwrap();
     }
-    assert_eq!(code(world.registry.add_tab(session, "page".into(), String::new())), Some(Code::Capacity));
+    assert_eq!(code(world.registry.add_tab(session, Party::Owner, "page".into(), String::new())), Some(Code::Capacity));
     world.registry.remove_tab(session, TabId(1));
-    assert_eq!(world.registry.add_tab(session, "page".into(), String::new()), Ok(TabId(201)));
+    assert_eq!(world.registry.add_tab(session, Party::Owner, "page".into(), String::new()), Ok(TabId(201)));
 }
 
 /// S4.23

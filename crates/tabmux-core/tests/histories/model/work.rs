@@ -90,7 +90,7 @@ impl Model {
         found.map(|found| (found, tab))
     }
 
-    fn tab(&self, id: u32, tab: u32) -> Result<(), Code> {
+    pub(super) fn tab(&self, id: u32, tab: u32) -> Result<(), Code> {
         let session = self.open(id).ok_or(Code::SessionClosed)?;
         match session.tabs.contains_key(&tab) {
             true => Ok(()),

@@ -280,6 +280,7 @@ async fn of_a_lost_session_it_is_said_that_it_is_lost_and_how_it_comes_back() {
         eventually("it is saved", || save.is_none() || is_saved()).await;
         agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
         agent.eval("other", "endBrowser()").await.unwrap_err();
+        eventually("each session knows", || house.hub.look(|registry| registry.counts().lost) == 2).await;
         for (tool, args) in [("start_browser", json!({"from": "main"})), ("fork", json!({"sessionId": "main"}))] {
             let fault = agent.fault(tool, args).await;
             assert_eq!(fault.message, "Session 'main' lost its browser, and its logins with it.", "{tool}");

@@ -45,6 +45,26 @@ async fn a_tab_is_told_when_it_is_written_down() {
     opening.await.unwrap().unwrap();
 }
 
+/// Its holder hears of it first, and that daemon is no more when the owner comes.
+#[tokio::test]
+async fn that_the_browser_is_gone_is_said_to_the_owner_whichever_daemon_somebody_else_heard_it_from() {
+    let house = House::new();
+    let (owner, other) = (house.agent("owner"), house.agent("other"));
+    owner.ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    let capability = owner.ok("share_session", json!({})).await.result["capability"].clone();
+    house.session().page(tabmux_core::TabId(1)).unwrap().evaluate("endBrowser()").await.unwrap_err();
+    eventually("it is known", || house.hub.look(|registry| registry.counts().lost) == 1).await;
+    for (who, session) in [(&other, capability), (&house.operator(), json!("x"))] {
+        assert_eq!(who.code("list_pages", json!({"sessionId": session})).await, Code::BrowserCrashed);
+    }
+    let next = house.killed_and_started_again().await;
+    let owner = next.agent("owner");
+    assert_eq!(owner.code("list_pages", json!({})).await, Code::BrowserCrashed);
+    owner.ok("list_pages", json!({})).await;
+    let last = next.killed_and_started_again().await;
+    last.agent("owner").ok("list_pages", json!({})).await;
+}
+
 /// Whoever was told that a session is theirs keeps it, and a grant for one call is for one call, whenever the daemon dies.
 #[tokio::test]
 async fn what_letting_a_call_in_changed_is_on_record_when_it_is_answered() {

@@ -123,9 +123,11 @@ async fn values_of_earlier_steps_go_into_later_ones_and_are_checked() {
         { "action": "evaluate", "script": "document.body.append(${found.user.name})" },
         { "action": "evaluate", "script": "document.title", "expect": { "equals": "${found.user.tags.1}" } },
         { "action": "assert", "url": "/Bob", "title": { "matches": "^y$" }, "text": { "contains": "Bob" } },
+        { "action": "evaluate", "script": "document.title = 'By a script'" },
+        { "action": "assert", "title": { "equals": "By a script" } },
     ]);
     let said = agent.ok("execute_sequence", json!({ "actions": actions })).await;
-    assert!(said.text.starts_with("5 steps done."), "{}", said.text);
+    assert!(said.text.starts_with("7 steps done."), "{}", said.text);
     let missed = json!([{ "action": "evaluate", "script": "3", "expect": { "equals": 4 } }, evaluate("1")]);
     let fault = agent.fault("execute_sequence", json!({ "actions": missed })).await;
     assert!(fault.code == Code::AssertFailed && fault.message.contains("Its value is not 4; it is 3."), "{fault}");

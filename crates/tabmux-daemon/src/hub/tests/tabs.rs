@@ -41,6 +41,19 @@ async fn a_named_tab_becomes_the_current_one() {
     assert!(agent.ok("evaluate", href(None)).await.text.starts_with("\"http://a2.test/\""));
 }
 
+/// No event tells of it.
+#[tokio::test]
+async fn tabs_are_listed_with_the_titles_they_have_now() {
+    let house = House::new();
+    let agent = house.agent("a");
+    for title in ["One", "Two"] {
+        agent.ok("new_page", json!({"url": format!("http://a.test/?title={title}")})).await;
+    }
+    house.session().page(tabmux_core::TabId(1)).unwrap().evaluate("document.title = 'By a script'").await.unwrap();
+    let pages = agent.ok("list_pages", json!({})).await.structured.unwrap();
+    assert_eq!((&pages["pages"][0]["title"], &pages["pages"][1]["title"]), (&json!("By a script"), &json!("Two")));
+}
+
 /// S2.5: no handle reaches a tab of another session.
 #[tokio::test]
 async fn a_tab_is_in_one_session_only() {

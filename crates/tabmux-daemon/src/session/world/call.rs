@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, TabId};
+use tabmux_core::{Code, Fault, Party, TabId};
 use tabmux_driver::{Dialog, DriverError};
 use tabmux_tools::{Arguments, Common, Pages, Reply};
 use tokio::sync::oneshot;
 
 use super::{World, closed, locked};
-use crate::session::news::Party;
 use crate::session::pages::CallPages;
 use crate::session::reach::Reach;
 use crate::session::{After, Errand, Job, Limit, Turn, Work, changes, late};
@@ -98,7 +97,7 @@ impl World {
             Turn::Watching => {}
         }
         if turn != Turn::Watching && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
-            self.mourn(pages.worked_on().0, Party::from(&admitted));
+            self.mourn(pages.worked_on().0, admitted.party);
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;

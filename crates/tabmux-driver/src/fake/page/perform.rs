@@ -22,7 +22,11 @@ impl FakePage {
         match script {
             Script::Literal(value) => return Ok(value),
             Script::Href => return Ok(self.url().into()),
-            Script::Title => return Ok(self.title().into()),
+            Script::Title => return Ok(locked(&self.state).title().into()),
+            Script::SetTitle(title) => {
+                locked(&self.state).title = Some(title.clone());
+                return Ok(title.into());
+            }
             Script::Field => return Ok(locked(&self.state).form.name().into()),
             Script::Cookies => return Ok(self.cookies.text().into()),
             Script::SetCookie(cookie) => {
