@@ -180,17 +180,21 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Made on a task of its own, so that one which is given up in this moment is known too.
+    /// Made on a task of its own, which waits for as long as the browser lives: one that comes when nobody waits for it any more is known too.
     async fn make(connection: &Connection, create: target::CreateBrowserContext) -> Result<Self> {
         let (sender, made) = oneshot::channel();
         let connection = connection.clone();
         tokio::spawn(async move {
-            let made = connection.call_in(None, &create, HOUSEKEEPING).await;
+            let made = connection.send(None, &create).await;
             // Unheard: it goes with who was to have it.
             drop(sender.send(made.map(|made| Self { connection, id: Some(made.browser_context_id) })));
         });
+        let late = CdpError::Late { method: "Target.createBrowserContext" };
         // Its task ends early only with the daemon.
-        Ok(made.await.unwrap_or(Err(CdpError::Late { method: "Target.createBrowserContext" }))?)
+        match tokio::time::timeout(HOUSEKEEPING, made).await {
+            Ok(Ok(made)) => Ok(made?),
+            Ok(Err(_)) | Err(_) => Err(late.into()),
+        }
     }
 
     fn id(&self) -> &str {

@@ -343,3 +343,16 @@ async fn popups_of_another_site_leave_their_opener_alive() {
         soon(context.close()).await.expect("it closes");
     }
 }
+
+/// A browser that stands still makes what it was asked for when it goes on, and by then nobody wants it any more.
+#[tokio::test]
+async fn a_context_that_comes_too_late_is_not_left_behind() {
+    let browser = support::chromium().await;
+    let pid = i32::try_from(browser.info().pid.expect("a pid")).ok().and_then(rustix::process::Pid::from_raw).expect("not zero");
+    let signal = |signal| rustix::process::kill_process(pid, signal).expect("our own browser");
+    signal(rustix::process::Signal::STOP);
+    let opened = soon(browser.open_context(&ContextSpec::default())).await;
+    signal(rustix::process::Signal::CONT);
+    assert!(opened.is_err());
+    soon(async { while browser.contexts().await != Ok(0) {} }).await;
+}
