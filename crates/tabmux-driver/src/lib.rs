@@ -73,6 +73,13 @@ pub enum Isolation {
     Browser,
 }
 
+impl Isolation {
+    /// Whether its cookies and storage are those of a profile that others use too.
+    pub fn shares_profile(self) -> bool {
+        matches!(self, Self::Tab | Self::Window)
+    }
+}
+
 /// How a context is to be made, and made again after its browser was lost. What must not be written down is left out
 /// when this is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -291,8 +291,8 @@ pub(crate) enum Short {
     },
     /// Move a session, with its pages and logins, into another browser or another kind of isolation
     Migrate {
-        /// context or browser
-        #[arg(long, value_name = "UNIT", value_parser = ["context", "browser"], hide_possible_values = true)]
+        /// context, browser, window or tab
+        #[arg(long, value_name = "UNIT", value_parser = ["context", "browser", "window", "tab"], hide_possible_values = true)]
         isolation: Option<String>,
         /// Into a browser with a window
         #[arg(long)]
@@ -300,7 +300,7 @@ pub(crate) enum Short {
         /// Into one without
         #[arg(long, conflicts_with = "headed")]
         headless: bool,
-        /// Also where something cannot move and is lost
+        /// Also where something cannot move and is lost, or where others get its logins
         #[arg(long)]
         force: bool,
         #[command(flatten)]

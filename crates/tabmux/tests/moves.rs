@@ -78,6 +78,27 @@ fn a_session_moves_into_a_browser_of_its_own_and_back() {
     assert_eq!(eval(&other, "[location.pathname, document.cookie]"), json!(["/other", ""]));
 }
 
+/// S1.43: into the profile that others share only when it is told to; within that it goes as it is, and its windows are its own.
+#[test]
+fn a_session_moves_into_a_shared_profile_by_force_and_between_window_and_tab_as_it_is() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    log_in(&client, &site);
+    let said = client.fails("migrate", &json!({"isolation": "window"}), "unsupported");
+    assert!(said.contains("would be merged") && said.contains("force"), "{said}");
+    assert_logged_in(&client, &site);
+    let said = client.ok("migrate", &json!({"isolation": "window", "force": true})).text();
+    assert!(said.contains("shared with every session of the isolation window or tab"), "{said}");
+    assert_logged_in(&client, &site);
+    for unit in ["tab", "window"] {
+        let said = client.ok("migrate", &json!({"isolation": unit})).text();
+        assert!(said.contains("Moved 2 pages.") && !said.contains("shared with"), "{unit}: {said}");
+        assert_logged_in(&client, &site);
+        process::kill(lab.daemon_pid());
+        assert_logged_in(&client, &site);
+    }
+}
+
 /// The contract's browser crash, and the way back.
 #[test]
 fn what_was_lost_with_a_killed_browser_comes_back() {

@@ -82,7 +82,7 @@ impl Hub {
         let source = state.sessions.get(&id).cloned().ok_or_else(super::desk::closed)?;
         let name = state.registry.session(id).map(|session| session.name.clone()).unwrap_or_default();
         let mut spec = source.spec();
-        if matches!(spec.isolation, Isolation::Tab | Isolation::Window) {
+        if spec.isolation.shares_profile() {
             spec.isolation = Isolation::Context;
         }
         (spec.source, spec.footprint) = (None, tabmux_driver::Footprint::default());

@@ -51,6 +51,13 @@ impl Whole {
         Ok(Self { beginning: Some(beginning), pages, current })
     }
 
+    /// Only its pages: its logins are where it goes.
+    pub(super) async fn without_logins(world: &Arc<World>) -> Result<Self, Fault> {
+        world.open().await?;
+        let (pages, current) = world.seeds().await;
+        Ok(Self { beginning: None, pages, current })
+    }
+
     /// A session that was saved.
     pub(super) fn saved(state: Option<StorageState>, pages: Vec<PageSeed>, current: Option<usize>) -> Self {
         let pages = pages.into_iter().map(|page| Seed { page, bare: None }).collect();
@@ -158,6 +165,11 @@ impl World {
             return Ok(Some(fork));
         }
         let Some(whence) = &self.whence else { return Ok(None) };
+        // It moved into a profile that others share, who did not ask for what it began with.
+        if spec.isolation.shares_profile() {
+            self.add_news(format!("It starts without the logins of {whence}, because others share its profile."));
+            return Ok(None);
+        }
         match self.beginning(whence).await {
             Ok(beginning) => spec.source = Some(beginning),
             // It lost its browser and must not lose its name too, only because its source is gone by now.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tabmux_core::{Code, Fault, House, TabId};
-use tabmux_driver::{Context, ContextSpec, Footprint, Isolation, Page, failpoint};
+use tabmux_core::{Code, Fault, Ground, House, Spot, TabId, WindowId};
+use tabmux_driver::{Browser, Context, ContextSpec, Footprint, Handle, Isolation, Page, failpoint};
 use tabmux_tools::Move;
 
 use super::Lasting;
@@ -24,7 +24,7 @@ impl World {
             Move::Back => {
                 let lost = self.lost().await?;
                 let since = self.each_page(|page| page.url());
-                self.move_into(self.spec(), lost).await?;
+                self.move_into(self.spec(), lost, None).await?;
                 self.found().await;
                 self.say_left_behind(&since);
                 Ok(())
@@ -32,17 +32,48 @@ impl World {
             Move::To { isolation, headless, force } => {
                 let spec = house(self.spec(), isolation, headless)?;
                 self.hub.browsers.check(&spec)?;
-                // All of it, before anything changes.
-                let whole = Whole::of(self).await?;
-                let fixed = whole.read_all().await;
-                if !force && !fixed.is_empty() {
-                    return Err(stays(&fixed));
+                let merged = merged(&spec);
+                let same = if merged.is_some() { self.browser_of_its_profile(&spec).await? } else { None };
+                let whole = match merged {
+                    Some(_) if same.is_some() => Whole::without_logins(self).await?,
+                    Some(with) if !force => return Err(would_merge(&spec, with)),
+                    _ => self.all_that_moves(force).await?,
+                };
+                let brings_logins = whole.beginning().is_some();
+                self.move_into(spec, whole, same).await?;
+                if let Some(with) = merged.filter(|_| brings_logins) {
+                    self.add_news(format!(
+                        "Its cookies and storage are part of its browser's profile now, in the place of equal ones there: they are shared with {with}."
+                    ));
                 }
-                self.move_into(spec, whole).await?;
                 self.moved.notify_one();
                 Ok(())
             }
         }
+    }
+
+    /// Its pages and logins, read before anything changes.
+    async fn all_that_moves(self: &Arc<Self>, force: bool) -> Result<Whole, Fault> {
+        let whole = Whole::of(self).await?;
+        let fixed = whole.read_all().await;
+        if force || fixed.is_empty() { Ok(whole) } else { Err(stays(&fixed)) }
+    }
+
+    /// The browser that it is in, where it can share there what it shares already: then its logins need not move.
+    async fn browser_of_its_profile(self: &Arc<Self>, spec: &ContextSpec) -> Result<Option<Arc<dyn Browser>>, Fault> {
+        let from = self.spec();
+        if !from.isolation.shares_profile() || from.headless != spec.headless {
+            return Ok(None);
+        }
+        self.open().await?;
+        // Whatever has windows has tabs; what has tabs may be a browser without windows.
+        if spec.isolation == Isolation::Tab || from.isolation == Isolation::Window {
+            return Ok(self.browser());
+        }
+        let browser = self.hub.browsers.get(spec).await?;
+        // One that was started only to compare ends again.
+        let _vacant = self.hub.browsers.vacancy(&browser);
+        Ok(self.is_in_browser(&browser).then_some(browser))
     }
 
     /// Who brings back what was lost wants that, and gives up for it what the session did since: so it is done, and said.
@@ -56,9 +87,12 @@ impl World {
     }
 
     /// Make, write down, leave: a crash in between leaves the session in the one context or in the other, never in both.
-    async fn move_into(self: &Arc<Self>, mut spec: ContextSpec, whole: Whole) -> Result<(), Fault> {
+    async fn move_into(self: &Arc<Self>, mut spec: ContextSpec, whole: Whole, into: Option<Arc<dyn Browser>>) -> Result<(), Fault> {
         (spec.source, spec.footprint) = (whole.beginning().cloned(), Footprint::default());
-        let browser = self.hub.browsers.get(&spec).await?;
+        let browser = match into {
+            Some(browser) => browser,
+            None => self.hub.browsers.get(&spec).await?,
+        };
         let vacant = self.hub.browsers.vacancy(&browser);
         let context = browser.open_context(&spec).await?;
         failpoint("move-has-context");
@@ -89,6 +123,7 @@ impl World {
         for (tab, (_, page)) in tabs.into_iter().zip(&pages) {
             self.add_page(tab, page);
         }
+        self.tell_windows(&*context);
         self.tend(browser, &context);
         if let Some(former) = former
             && let Err(why) = close_context(&*former).await
@@ -106,10 +141,18 @@ impl World {
         current: Option<usize>,
     ) -> Result<Vec<TabId>, Fault> {
         let settings = Lasting::of(spec, self.whence.as_ref()).written();
+        let windows = new_windows(context, pages).await;
         let house = House { context: context.handle().0.as_str().into(), isolation: isolation_name(spec.isolation), settings: &settings };
         let records = pages.iter().map(|(_, page)| (page.handle().0.as_str().into(), page.url())).collect();
         let current = pages.iter().position(|(at, _)| Some(*at) == current).unwrap_or_default();
-        let (tabs, safe) = self.hub.decide(|registry, _| registry.rehouse(self.id, house, records, current));
+        let (tabs, safe) = self.hub.decide(|registry, _| {
+            let tabs = registry.rehouse(self.id, house, records, current)?;
+            for (tab, window) in tabs.iter().zip(windows) {
+                // A context that was just made opens pages in no window but its own.
+                window.map(|window| registry.place_tab(self.id, *tab, Spot { window, ground: Ground::New }));
+            }
+            Ok::<_, Fault>(tabs)
+        });
         let tabs = tabs?;
         self.hub.settled(safe).await;
         Ok(tabs)
@@ -117,7 +160,13 @@ impl World {
 
     /// Its pages in the new context, by their place among the former ones. One that cannot be opened is said.
     async fn open_all(self: &Arc<Self>, context: &dyn Context, whole: &Whole) -> Vec<(usize, Arc<dyn Page>)> {
-        let opened = join_all(whole.pages().iter().map(|seed| context.open_seeded(&seed.page))).await;
+        // The first one by itself: where its window is, the others come.
+        let alone = if context.windows().is_some() { whole.pages().len().min(1) } else { 0 };
+        let (first, others) = whole.pages().split_at(alone);
+        let mut opened = Vec::new();
+        for seeds in [first, others] {
+            opened.extend(join_all(seeds.iter().map(|seed| context.open_seeded(&seed.page))).await);
+        }
         let mut pages = Vec::new();
         for (at, (seed, opened)) in whole.pages().iter().zip(opened).enumerate() {
             let url = tabmux_tools::visible_line(&seed.page.url);
@@ -159,17 +208,41 @@ async fn has_arrived(context: &dyn Context) {
     drop(tokio::time::timeout(FILLING, copied.wait_for(|copied| copied.pending == 0)).await);
 }
 
-/// How the context is made that it moves into. What is a session's own must not become everybody's; what it shares with others, a
-/// profile's logins, comes along as a copy.
+/// With whom a session that is made so shares what it has.
+fn merged(spec: &ContextSpec) -> Option<&'static str> {
+    match &spec.endpoint {
+        _ if !spec.isolation.shares_profile() => None,
+        None => Some("every session of the isolation window or tab in that browser"),
+        Some(_) => Some("whoever uses that browser, and every session of the isolation window or tab in it"),
+    }
+}
+
+/// What is a session's own becomes others' only where somebody says so.
+fn would_merge(spec: &ContextSpec, with: &str) -> Fault {
+    let message = format!(
+        "A session isolated by {} shares its browser's profile: its cookies and storage would be merged into that, in the place of equal ones, and \
+         shared with {with}.",
+        isolation_name(spec.isolation)
+    );
+    Fault::new(
+        Code::Unsupported,
+        message,
+        "Move all the same with force: true, or to the isolation context or browser, where they stay its own.",
+    )
+}
+
+/// The windows that these pages are in, where the context has windows.
+async fn new_windows(context: &dyn Context, pages: &[(usize, Arc<dyn Page>)]) -> Vec<Option<WindowId>> {
+    let Some(windowed) = context.windows() else { return vec![None; pages.len()] };
+    let handles: Vec<Handle> = pages.iter().map(|(_, page)| page.handle().clone()).collect();
+    let found = windowed.windows_of(&handles).await;
+    handles.iter().map(|handle| found.iter().find(|(known, _)| known == handle).map(|(_, window)| *window)).collect()
+}
+
+/// How the context is made that it moves into. What it shares with others, a profile's logins, comes along as a copy.
 fn house(from: ContextSpec, isolation: Option<Isolation>, headless: Option<bool>) -> Result<ContextSpec, Fault> {
     let refused = |message: &str, hint: &str| Err(Fault::new(Code::Unsupported, message, hint));
     let mut spec = ContextSpec { isolation: isolation.unwrap_or(from.isolation), headless: headless.or(from.headless), ..from };
-    if matches!(spec.isolation, Isolation::Tab | Isolation::Window) {
-        return refused(
-            "In a shared profile the session's logins would be everybody's, so it cannot move there.",
-            "Move it to the isolation context or browser.",
-        );
-    }
     if spec.isolation == Isolation::Browser {
         // Nobody has a person's browser to itself: this one is ours.
         spec.endpoint = None;
@@ -194,6 +267,18 @@ mod tests {
         assert_eq!(moved(theirs(), Isolation::Browser, Some(true)).unwrap(), (None, Some(true)));
         assert_eq!(moved(theirs(), Isolation::Context, Some(true)).unwrap_err().code, Code::Unsupported);
         assert_eq!(moved(ContextSpec::default(), Isolation::Context, Some(true)).unwrap(), (None, Some(true)));
-        assert_eq!(moved(theirs(), Isolation::Tab, None).unwrap_err().code, Code::Unsupported);
+        assert_eq!(moved(theirs(), Isolation::Tab, None).unwrap(), (Some("auto".into()), None));
+    }
+
+    #[test]
+    fn with_whom_a_session_shares_its_logins_is_said_before_it_does() {
+        let said = |endpoint: Option<&str>, isolation| {
+            let spec = ContextSpec { endpoint: endpoint.map(str::to_owned), isolation, ..ContextSpec::default() };
+            merged(&spec).map(|with| would_merge(&spec, with).message)
+        };
+        assert_eq!([Isolation::Context, Isolation::Browser].map(|own| said(Some("auto"), own)), [None, None]);
+        let ours = said(None, Isolation::Tab).unwrap();
+        assert!(ours.starts_with("A session isolated by tab shares") && !ours.contains("whoever uses"), "{ours}");
+        assert!(said(Some("auto"), Isolation::Window).unwrap().contains("shared with whoever uses that browser"));
     }
 }

@@ -218,6 +218,14 @@ impl World {
         self.context.lock().await.as_ref().is_some_and(|own| Arc::ptr_eq(own, context))
     }
 
+    pub(super) fn browser(&self) -> Option<Arc<dyn Browser>> {
+        locked(&self.browser).clone()
+    }
+
+    pub(super) fn is_in_browser(&self, browser: &Arc<dyn Browser>) -> bool {
+        locked(&self.browser).as_ref().is_some_and(|own| Arc::ptr_eq(own, browser))
+    }
+
     /// Whether the browser went away since the last call opened one.
     pub(super) fn is_lost(&self) -> bool {
         locked(&self.browser).is_none()
@@ -236,8 +244,7 @@ impl World {
         // What is being saved is the last that will be known of it.
         let _saved = self.saving.lock().await;
         let mut context = self.context.lock().await;
-        let is_known = locked(&self.browser).as_ref().is_some_and(|known| Arc::ptr_eq(known, browser));
-        if !is_known {
+        if !self.is_in_browser(browser) {
             return;
         }
         let fault = crate::browser::crashed(why);

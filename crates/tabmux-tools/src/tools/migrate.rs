@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tabmux_core::Touch;
 
+use super::start_browser::Isolation;
 use crate::arguments::{of_page, own_schema};
 use crate::{Arguments, Common, Effect, Group, Level, Move, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
 
@@ -22,28 +23,11 @@ pub(crate) const TOOL: Tool = Tool {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Migrate {
     /// What is its own
-    isolation: Option<Own>,
+    isolation: Option<Isolation>,
     /// No window
     headless: Option<bool>,
-    /// Also lose what cannot move
+    /// Lose what cannot move, share logins
     force: Option<bool>,
-}
-
-/// The units with logins of their own: what is a session's must not become everybody's.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Own {
-    Context,
-    Browser,
-}
-
-impl From<Own> for tabmux_driver::Isolation {
-    fn from(own: Own) -> Self {
-        match own {
-            Own::Context => Self::Context,
-            Own::Browser => Self::Browser,
-        }
-    }
 }
 
 struct Moving;
@@ -90,8 +74,6 @@ mod tests {
         t2 http://a.test/ (current)
         ");
         assert_eq!(pages.houses(), [Move::To { isolation: Some(Isolation::Browser), headless: Some(false), force: false }]);
-        for nowhere in ["moon", "window", "tab"] {
-            assert_eq!(pages.call("migrate", json!({ "isolation": nowhere })).await.unwrap_err().code, Code::BadArgument);
-        }
+        assert_eq!(pages.call("migrate", json!({ "isolation": "moon" })).await.unwrap_err().code, Code::BadArgument);
     }
 }

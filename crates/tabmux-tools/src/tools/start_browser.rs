@@ -39,7 +39,7 @@ struct StartBrowser {
 /// The driver's isolation as a caller writes it.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Isolation {
+pub(super) enum Isolation {
     Context,
     Window,
     Tab,

@@ -129,13 +129,11 @@ async fn a_session_that_cannot_move_stays_where_it_is() {
     let agent = house.agent("a");
     busy(&agent).await;
     for unit in ["window", "tab"] {
-        assert_eq!(agent.code("migrate", json!({"isolation": unit})).await, Code::BadArgument, "its logins would be everybody's");
+        assert_eq!(agent.code("migrate", json!({"isolation": unit})).await, Code::Unsupported, "its logins would be everybody's");
     }
     browser.opens(&[crate::testing::Mood::Fail]);
     assert_eq!(agent.code("migrate", json!({"isolation": "browser"})).await, Code::BrowserCrashed);
     assert_whole(&agent).await;
-    agent.ok("start_browser", json!({"sessionId": "shared", "isolation": "tab", "navigationUrl": "http://a.test/"})).await;
-    assert_eq!(agent.code("migrate", json!({"sessionId": "shared", "headless": true})).await, Code::Unsupported);
 }
 
 /// A key that its browser gives to nobody is gone with the context: that is said while the session still has it.
@@ -177,6 +175,64 @@ async fn a_session_moves_out_of_a_shared_profile_with_a_copy_of_its_logins() {
         let listed = agent.ok("list_sessions", json!({})).await.structured.unwrap();
         assert_eq!(listed["sessions"][0]["isolation"], json!(to));
     }
+}
+
+/// What a session has becomes others' only where it is told to, and then that is said.
+#[tokio::test]
+async fn a_session_moves_into_a_shared_profile_only_by_force_and_says_who_has_its_logins_then() {
+    for unit in ["window", "tab"] {
+        let house = House::new();
+        let agent = house.agent("a");
+        busy(&agent).await;
+        agent.ok("start_browser", json!({"sessionId": "beside", "isolation": "tab", "navigationUrl": "http://a.test/"})).await;
+        let cookie = async |name: &str| agent.eval(name, "document.cookie").await.unwrap().trim_matches('"').to_owned();
+        let fault = agent.fault("migrate", json!({"sessionId": "web", "isolation": unit})).await;
+        assert!(fault.code == Code::Unsupported && fault.hint.contains("force: true"), "{fault}");
+        assert!(fault.message.contains("would be merged") && fault.message.contains("every session of the isolation"), "{fault}");
+        assert_eq!(cookie("beside").await, "", "{unit}: nothing was merged");
+        assert_whole(&agent).await;
+        let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": unit, "force": true})).await.text;
+        assert!(said.contains("shared with every session of the isolation window or tab"), "{said}");
+        assert_whole(&agent).await;
+        assert_eq!(cookie("beside").await, "token=1", "{unit}: as was said");
+    }
+}
+
+/// Both share the profile: there is nothing to merge, and nothing to ask.
+#[tokio::test]
+async fn a_session_moves_between_window_and_tab_as_it_is() {
+    for (from, to) in [("window", "tab"), ("tab", "window"), ("tab", "tab")] {
+        let (house, browser) = House::stubborn();
+        let agent = house.agent("a");
+        agent.ok("start_browser", json!({"sessionId": "web", "isolation": from, "navigationUrl": "http://a.test/one"})).await;
+        agent.eval("web", "document.cookie = \"token=1\"").await.unwrap();
+        agent.ok("storage", json!({"area": "session", "set": {"step": "one"}})).await;
+        browser.keeps_fixed("kept/loose: CryptoKey");
+        let said = agent.ok("migrate", json!({"sessionId": "web", "isolation": to})).await.text;
+        assert_eq!(said, "Moved 1 page.\nt2 http://a.test/one (current)", "{from} to {to}");
+        assert_eq!(agent.eval("web", "document.cookie").await.unwrap().trim_matches('"'), "token=1");
+        assert_eq!((kept(&agent, "session").await, browser.open()), (json!("one"), 1));
+        assert_eq!(agent.ok("list_sessions", json!({})).await.structured.unwrap()["sessions"][0]["isolation"], json!(to));
+    }
+}
+
+/// Others share what it is in by then, and did not ask for what it began with.
+#[tokio::test]
+async fn a_copy_that_moved_into_a_shared_profile_does_not_bring_its_source_again() {
+    let house = House::with(|settings| settings.clocks.session_save = None);
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("start_browser", json!({"sessionId": "copy", "from": "web", "navigationUrl": "http://a.test/"})).await;
+    agent.ok("migrate", json!({"sessionId": "copy", "isolation": "tab", "force": true})).await;
+    agent.eval("copy", "endBrowser()").await.unwrap_err();
+    for name in ["copy", "web"] {
+        assert_eq!(agent.code("list_pages", json!({"sessionId": name})).await, Code::BrowserCrashed, "{name}");
+    }
+    agent.ok("navigate", json!({"sessionId": "web", "url": "http://a.test/"})).await;
+    agent.eval("web", "document.cookie = \"token=2\"").await.unwrap();
+    let said = agent.ok("navigate", json!({"sessionId": "copy", "url": "http://a.test/"})).await.text;
+    assert!(said.contains("It starts without the logins of session:web, because others share its profile."), "{said}");
+    assert_eq!(agent.eval("copy", "document.cookie").await.unwrap().trim_matches('"'), "");
 }
 
 #[tokio::test]
