@@ -17,7 +17,7 @@ use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose, is_hidden};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
-use crate::launch::{Launch, Mode, Sharing};
+use crate::launch::{Launch, Mode, NO_BYPASS, Sharing};
 use crate::protocol::{Event, browser, target};
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
@@ -394,7 +394,7 @@ impl Browser for CdpBrowser {
             Isolation::Context | Isolation::Browser => {
                 let create = target::CreateBrowserContext {
                     proxy_server: spec.proxy.as_ref().map(|proxy| proxy.server.clone()),
-                    proxy_bypass_list: spec.proxy.as_ref().and_then(|proxy| proxy.bypass.clone()),
+                    proxy_bypass_list: spec.proxy.as_ref().map(|proxy| proxy.bypass.clone().unwrap_or(NO_BYPASS.into())),
                     ..target::CreateBrowserContext::default()
                 };
                 let made = Unfinished::make(&self.connection, create).await?;

@@ -330,12 +330,8 @@ impl Context for CdpContext {
         self.all_cookies().await
     }
 
-    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
-        let refused = self.put_cookies(cookies).await?;
-        if refused.is_empty() {
-            return Ok(());
-        }
-        Err(DriverError::CookieRefused(refused.iter().map(|cookie| cookie.name.as_str()).collect::<Vec<_>>().join(", ")))
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<Vec<usize>> {
+        self.put_cookies(cookies).await
     }
 
     async fn clear_cookies(&self) -> Result<()> {

@@ -132,6 +132,9 @@ const LEAN: [&str; 21] = [
 ];
 
 /// Chromium reads only the last of each.
+/// Reaches this machine's own addresses through a proxy too, which Chromium does not unless it is told.
+pub(crate) const NO_BYPASS: &str = "<-loopback>";
+
 const OFF_SWITCH: &str = "--disable-features=";
 const ON_SWITCH: &str = "--enable-features=";
 /// Enough for a few heavy pages.
@@ -189,6 +192,10 @@ impl Launch {
         }
         if self.certificates == Certificates::Ignored {
             all.push("--ignore-certificate-errors".to_owned());
+        }
+        let has = |switch: &str| self.args.iter().any(|arg| arg.split('=').next() == Some(switch));
+        if (self.proxy.is_some() || has("--proxy-server")) && !has("--proxy-bypass-list") {
+            all.push(format!("--proxy-bypass-list={NO_BYPASS}"));
         }
         all.extend(self.args.iter().filter(|arg| !arg.starts_with(OFF_SWITCH) && !arg.starts_with(ON_SWITCH)).cloned());
         // Last, so that nothing of the user's takes their place.
@@ -268,6 +275,18 @@ mod tests {
         for flag in ["--window-size=800,600", "--proxy-server=socks5://127.0.0.1:9", "--ignore-certificate-errors"] {
             assert!(all.contains(&flag.to_owned()), "{flag}");
         }
+    }
+
+    /// Who names a proxy means all hosts, as in Playwright; who also says which are reached without it is left alone.
+    #[test]
+    fn a_proxy_gets_this_machines_own_addresses_too() {
+        let bypassed = |theirs: &[&str]| {
+            let all = arguments(|launch| launch.args = theirs.iter().map(ToString::to_string).collect(), ORDINARY);
+            all.into_iter().filter(|arg| arg.starts_with("--proxy-bypass-list")).collect::<Vec<_>>()
+        };
+        assert_eq!(bypassed(&["--proxy-server=a.test:1"]), ["--proxy-bypass-list=<-loopback>"]);
+        assert_eq!(bypassed(&["--proxy-server=a.test:1", "--proxy-bypass-list=b.test"]), ["--proxy-bypass-list=b.test"]);
+        assert_eq!(bypassed(&[]), Vec::<String>::new());
     }
 
     #[test]

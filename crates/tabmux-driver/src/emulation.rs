@@ -118,7 +118,7 @@ impl Emulation {
 pub struct Proxy {
     /// `http://host:port` or `socks5://host:port`.
     pub server: String,
-    /// Hosts that are reached without it, separated by commas.
+    /// Hosts that are reached without it, separated by commas; none where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypass: Option<String>,
     /// Never written down.

@@ -51,8 +51,6 @@ pub enum DriverError {
     /// A site whose certificate cannot be verified.
     #[error("{0}")]
     CertificateRefused(String),
-    #[error("The browser does not take the cookie {0:?}.")]
-    CookieRefused(String),
     #[error("The page's storage cannot be used: {0}.")]
     StorageRefused(String),
     #[error("{selector:?} is no selector: {why}.")]
@@ -115,7 +113,6 @@ impl From<DriverError> for Fault {
             DriverError::CertificateRefused(_) => {
                 (Code::NavigationFailed, "If you trust the site, start your client as `tabmux mcp --ignore-https-errors`.")
             }
-            DriverError::CookieRefused(_) => (Code::BadArgument, "Give it a name, a value and a domain that fit together."),
             DriverError::StorageRefused(_) => {
                 (Code::BadArgument, "Only http and https pages have one, of 5 MB: navigate to one, or set less.")
             }

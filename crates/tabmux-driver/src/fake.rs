@@ -269,8 +269,8 @@ impl Context for FakeContext {
         Ok(self.cookies.all())
     }
 
-    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
-        cookies.iter().try_for_each(|cookie| self.cookies.take(cookie))
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<Vec<usize>> {
+        Ok((0..cookies.len()).filter(|place| !self.cookies.take(&cookies[*place])).collect())
     }
 
     async fn clear_cookies(&self) -> Result<()> {

@@ -185,8 +185,8 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Every cookie of this context, whatever its site.
     async fn cookies(&self) -> Result<Vec<Cookie>>;
 
-    /// Sets cookies. One that the browser does not take is named; the others are set.
-    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()>;
+    /// Sets cookies, and gives the places of those that the browser does not take; the others are set.
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<Vec<usize>>;
 
     /// Forgets every cookie.
     async fn clear_cookies(&self) -> Result<()>;

@@ -1,6 +1,6 @@
 //! The cookies of a context, in the driver's words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tabmux_driver::{Cookie, HOUSEKEEPING, Result, SameSite};
@@ -21,16 +21,16 @@ impl CdpContext {
     }
 
     /// All at once, which is much faster; Chromium refuses the whole batch for one bad cookie, so then each by itself. Gives
-    /// those that are not there then.
-    pub(super) async fn put_cookies<'a>(&self, cookies: &'a [Cookie]) -> Result<Vec<&'a Cookie>> {
+    /// the places of those that were refused or are not there then.
+    pub(super) async fn put_cookies(&self, cookies: &[Cookie]) -> Result<Vec<usize>> {
         if cookies.is_empty() {
             return Ok(Vec::new());
         }
-        match self.put(cookies).await {
-            Ok(()) => {}
+        let refused = match self.put(cookies).await {
+            Ok(()) => HashSet::new(),
             Err(CdpError::Refused { .. }) => self.put_each(cookies).await?,
             Err(other) => return Err(other.into()),
-        }
+        };
         // Chromium says yes to some that it drops: what counts is what is there. One that is over is not missed.
         let mut there: HashMap<String, Vec<Cookie>> = HashMap::new();
         for cookie in self.all_cookies().await? {
@@ -39,20 +39,24 @@ impl CdpContext {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let is_over = |cookie: &Cookie| cookie.expires.is_some_and(|expires| (0.0..=now).contains(&expires));
         let is_there = |cookie: &Cookie| there.get(&cookie.name).is_some_and(|known| known.iter().any(|known| is_same(cookie, known)));
-        Ok(cookies.iter().filter(|cookie| !is_over(cookie) && !is_there(cookie)).collect())
+        let is_missed = |cookie: &Cookie| !is_over(cookie) && !is_there(cookie);
+        Ok((0..cookies.len()).filter(|place| refused.contains(place) || is_missed(&cookies[*place])).collect())
     }
 
-    async fn put_each(&self, cookies: &[Cookie]) -> Result<()> {
-        for some in cookies.chunks(AT_ONCE) {
+    /// Gives the places of those that were refused.
+    async fn put_each(&self, cookies: &[Cookie]) -> Result<HashSet<usize>> {
+        let mut refused = HashSet::new();
+        for (turn, some) in cookies.chunks(AT_ONCE).enumerate() {
             let putting = some.iter().map(|cookie| self.put(std::slice::from_ref(cookie)));
-            for put in futures::future::join_all(putting).await {
+            for (place, put) in futures::future::join_all(putting).await.into_iter().enumerate() {
                 match put {
-                    Ok(()) | Err(CdpError::Refused { .. }) => {}
+                    Ok(()) => {}
+                    Err(CdpError::Refused { .. }) => drop(refused.insert(turn * AT_ONCE + place)),
                     Err(other) => return Err(other.into()),
                 }
             }
         }
-        Ok(())
+        Ok(refused)
     }
 
     async fn put(&self, cookies: &[Cookie]) -> crate::Result<()> {

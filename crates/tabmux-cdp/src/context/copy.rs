@@ -151,7 +151,7 @@ impl CdpContext {
         failpoint("copy-read");
         let refused = self.put_cookies(&cookies).await?;
         failpoint("copy-cookies-set");
-        let named = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
+        let named = refused.iter().map(|place| format!("{} of {}", cookies[*place].name, cookies[*place].domain));
         self.world.origins.cookies_arrived(cookies.len() - refused.len(), named);
         self.world.origins.expect(&source.origins().await?);
         self.fill_from(source, opening);

@@ -168,8 +168,7 @@ async fn cookies_that_the_browser_drops_are_named() {
     let (copied, there) = (copied(&twin).await, twin.cookies().await.expect("it tells").len());
     assert_eq!((copied.cookies, copied.lost), (there, 301 - there));
     assert!(there < 300, "a site may have so many: {there}");
-    let refused = twin.set_cookies(&[dropped]).await.expect_err("it is not there").to_string();
-    assert!(refused.contains("dropped"), "{refused}");
+    assert_eq!(twin.set_cookies(&[dropped]).await, Ok(vec![0]), "it is not there");
 }
 
 /// Neither a state that is saved nor one that is handed on can hold half a character.

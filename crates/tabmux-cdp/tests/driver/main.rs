@@ -17,6 +17,7 @@ mod hostile;
 mod memory;
 mod nasty;
 mod password;
+mod scaled;
 mod script;
 mod shot;
 mod sight;

@@ -19,7 +19,7 @@ fn png(area: Area, max_side: Option<u32>) -> Shot {
 }
 
 /// What the middle of a picture looks like, and its size in dots, read by a page.
-async fn looked_at(page: &Arc<dyn Page>, image: &Image) -> Value {
+pub(crate) async fn looked_at(page: &Arc<dyn Page>, image: &Image) -> Value {
     let script = format!(
         "(async () => {{ const bytes = await (await fetch('data:image/png;base64,{}')).blob(); const map = await createImageBitmap(bytes); \
          const canvas = new OffscreenCanvas(map.width, map.height); const pen = canvas.getContext('2d'); pen.drawImage(map, 0, 0); \

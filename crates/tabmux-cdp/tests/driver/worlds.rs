@@ -237,10 +237,9 @@ async fn a_proxy_is_the_contexts_own() {
         support::response("407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"p\"", "no way")
     })
     .await;
-    let spec = |credentials| ContextSpec {
-        proxy: Some(Proxy { server: proxy.clone(), bypass: Some("bypassed.test".into()), credentials }),
-        ..ContextSpec::default()
-    };
+    let with =
+        |bypass, credentials| ContextSpec { proxy: Some(Proxy { server: proxy.clone(), bypass, credentials }), ..ContextSpec::default() };
+    let spec = |credentials| with(Some("bypassed.test".into()), credentials);
     let allowed = context(&browser, spec(login("ann", "right"))).await;
     let page = page_at(&allowed, "http://site.test/").await;
     assert_eq!(run(&page, "document.body.innerText").await, json!("through the proxy"));
@@ -250,6 +249,11 @@ async fn a_proxy_is_the_contexts_own() {
     // The proxy's own page, or the browser's that says so; never the site, and never a question without end.
     drop(soon(refused.navigate(Navigation::To("http://site.test/"))).await);
     assert_ne!(soon(refused.evaluate("document.body?.innerText")).await.ok(), Some(json!("through the proxy")));
+    // Where nothing was said of hosts that are reached without it, this machine is none.
+    let all = context(&browser, with(None, login("ann", "right"))).await;
+    for own in ["http://127.0.0.1:8999/", "http://localhost:8999/"] {
+        assert_eq!(run(&page_at(&all, own).await, "document.body.innerText").await, json!("through the proxy"), "{own}");
+    }
     let direct = soon(context(&browser, ContextSpec::default()).await.open_page()).await.expect("a page opens");
     assert!(soon(direct.navigate(Navigation::To("http://site.test/"))).await.is_err());
     let shared = ContextSpec { isolation: Isolation::Tab, ..spec(None) };

@@ -280,7 +280,7 @@ impl Context for StubbornContext {
         self.inner.cookies().await
     }
 
-    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<()> {
+    async fn set_cookies(&self, cookies: &[Cookie]) -> Result<Vec<usize>> {
         self.inner.set_cookies(cookies).await
     }
 

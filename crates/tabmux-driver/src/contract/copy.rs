@@ -14,7 +14,7 @@ async fn logged_in(browser: &Arc<dyn Browser>, site: &str) -> (Arc<dyn Context>,
         http_only,
         ..Cookie::default()
     };
-    soon(one.set_cookies(&[cookie("sid", true), cookie("theme", false)])).await.expect("good cookies are taken");
+    assert_eq!(soon(one.set_cookies(&[cookie("sid", true), cookie("theme", false)])).await, Ok(vec![]), "good cookies are taken");
     let first = page(&one).await;
     go(&first, Navigation::To(&format!("{site}/in?title=In"))).await;
     keep(&first, StorageArea::Local, "secret of one").await;

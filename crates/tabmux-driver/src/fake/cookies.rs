@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::locked;
 use super::storage::Storage;
-use crate::{Cookie, DriverError, OriginStorage, Result};
+use crate::{Cookie, OriginStorage, Result};
 
 /// Cookies in the order they were set.
 #[derive(Debug, Default)]
@@ -47,12 +47,13 @@ impl CookieJar {
         self.put(Cookie { name, value, domain: host.to_owned(), path: "/".into(), ..Cookie::default() });
     }
 
-    pub(super) fn take(&self, cookie: &Cookie) -> Result<()> {
-        if cookie.name.len() + cookie.value.len() > Self::MAX_COOKIE_BYTES || cookie.domain.is_empty() {
-            return Err(DriverError::CookieRefused(cookie.name.clone()));
+    /// Whether it is one that a browser takes.
+    pub(super) fn take(&self, cookie: &Cookie) -> bool {
+        let good = cookie.name.len() + cookie.value.len() <= Self::MAX_COOKIE_BYTES && !cookie.domain.is_empty();
+        if good {
+            self.put(cookie.clone());
         }
-        self.put(cookie.clone());
-        Ok(())
+        good
     }
 
     /// What an origin keeps, databases included, which no fake page can look into.

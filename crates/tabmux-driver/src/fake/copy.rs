@@ -57,7 +57,7 @@ impl FakeContext {
     pub(super) async fn begin_with(&self, beginning: &Beginning) -> Result<()> {
         let source = Arc::clone(beginning.source());
         let cookies = source.cookies().await?;
-        let refused: Vec<_> = cookies.iter().filter(|cookie| self.cookies.take(cookie).is_err()).collect();
+        let refused: Vec<_> = cookies.iter().filter(|cookie| !self.cookies.take(cookie)).collect();
         let names = refused.iter().map(|cookie| format!("{} of {}", cookie.name, cookie.domain));
         self.origins.cookies_arrived(cookies.len() - refused.len(), names);
         self.origins.expect(&source.origins().await?);

@@ -50,12 +50,24 @@ function figureOf(element) {
   return inner ? figureOf(inner) : element;
 }
 
+// The part of a document that its window shows. Pinched, the page's own shows less of it than is laid out.
+function shownOf(view) {
+  if (view !== view.top || !view.visualViewport) return { left: 0, top: 0, right: view.innerWidth, bottom: view.innerHeight };
+  const { offsetLeft: left, offsetTop: top, width, height } = view.visualViewport;
+  return { left, top, right: left + width, bottom: top + height };
+}
+
 // The part of each of its boxes that the window shows, the largest first.
 function boxesOf(element) {
-  const { innerWidth, innerHeight } = element.ownerDocument.defaultView;
+  const shown = shownOf(element.ownerDocument.defaultView);
   const boxes = [];
   for (const { left, top, right, bottom } of element.localName === "area" ? areaBoxes(element) : element.getClientRects()) {
-    const box = { left: Math.max(left, 0), top: Math.max(top, 0), right: Math.min(right, innerWidth), bottom: Math.min(bottom, innerHeight) };
+    const box = {
+      left: Math.max(left, shown.left),
+      top: Math.max(top, shown.top),
+      right: Math.min(right, shown.right),
+      bottom: Math.min(bottom, shown.bottom),
+    };
     box.size = (box.right - box.left) * (box.bottom - box.top);
     if (box.right > box.left && box.bottom > box.top) boxes.push(box);
   }
@@ -143,10 +155,11 @@ function holderOf(view) {
   }
 }
 
-// Pinched or zoomed out, as on a small screen: input counts in dots of the screen.
+// Pinched or zoomed out, as on a small screen: input counts from the corner of the part that is shown, in pixels of the page
+// whatever their size on the screen.
 function onScreen({ x, y }) {
-  const { offsetLeft, offsetTop, scale } = globalThis.top.visualViewport ?? visualViewport;
-  return { x: (x - offsetLeft) * scale, y: (y - offsetTop) * scale };
+  const { offsetLeft, offsetTop } = globalThis.top.visualViewport ?? visualViewport;
+  return { x: x - offsetLeft, y: y - offsetTop };
 }
 
 const WAYS = ["center", "end", "start", "nearest"];

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tabmux_core::{Code, Fault};
-use tabmux_driver::{Cookie, SameSite};
+use tabmux_driver::{Context, Cookie, SameSite};
 use url::Url;
 
 use crate::arguments::{Object, of_page, own_schema};
@@ -51,6 +51,9 @@ struct NewCookie {
 /// How much of a value one line shows; programs get all of it.
 const MAX_VALUE_BYTES: usize = 200;
 
+/// How many of those that are refused are named.
+const MAX_NAMED: usize = 10;
+
 struct Keep;
 
 #[async_trait]
@@ -60,11 +63,13 @@ impl PageTool for Keep {
         let set = args.set.map(|set| set.into_iter().map(NewCookie::whole).collect::<Result<Vec<_>, _>>()).transpose()?;
         let clear = args.clear.unwrap_or_default();
         let context = cx.context().await?;
+        // Only the browser knows what it takes, so it is asked before anything is lost.
+        if let Some(set) = &set {
+            put(&*context, set, if clear { "Nothing was cleared." } else { "" }).await?;
+        }
         if clear {
             context.clear_cookies().await.map_err(failed)?;
-        }
-        if let Some(set) = &set {
-            context.set_cookies(set).await.map_err(failed)?;
+            put(&*context, set.as_deref().unwrap_or_default(), "All others were cleared.").await?;
         }
         match set {
             None if !clear => {
@@ -82,10 +87,40 @@ impl PageTool for Keep {
     }
 }
 
+/// Sets them all, or says which are not set; `else_done` is what else became of the cookies.
+async fn put(context: &dyn Context, set: &[Cookie], else_done: &str) -> Result<(), Fault> {
+    let after = |message: String| format!("{message} {else_done}").trim_end().to_owned();
+    let refused = context.set_cookies(set).await.map_err(|error| {
+        let fault = failed(error);
+        Fault { message: after(fault.message), ..fault }
+    })?;
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let named = |place: &usize| {
+        let Cookie { name, domain, .. } = &set[*place];
+        format!("{:?} of {:?}", visible::short(name, MAX_VALUE_BYTES), visible::short(domain, MAX_VALUE_BYTES))
+    };
+    let more = refused.len().saturating_sub(MAX_NAMED);
+    let mut names: Vec<_> = refused.iter().take(MAX_NAMED).map(named).collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    let taken = match set.len() - refused.len() {
+        0 => String::new(),
+        1 => " The other one is set.".to_owned(),
+        others => format!(" The {others} others are set."),
+    };
+    let message = after(format!("The browser does not take the cookie {}.{taken}", names.join(", ")));
+    Err(Fault::new(Code::BadArgument, message, "Give it a name, a value and a domain that fit together."))
+}
+
 impl NewCookie {
     /// As Playwright reads it: a URL stands for its host, its directory and its scheme.
     fn whole(self) -> Result<Cookie, Fault> {
         let (domain, path, secure) = match (self.domain, self.url) {
+            (Some(domain), None) if domain.contains('/') => return Err(wrong(&self.name, "its domain is no host")),
+            (Some(domain), None) if has_port(&domain) => {
+                return Err(wrong(&self.name, "its domain has a port, and cookies are for all ports of a host"));
+            }
             (Some(domain), None) => (domain, "/".to_owned(), false),
             (None, Some(url)) => place(&url).ok_or_else(|| wrong(&self.name, "its url is no http or https URL"))?,
             (None, None) => return Err(wrong(&self.name, "it has neither domain nor url")),
@@ -107,6 +142,12 @@ impl NewCookie {
     }
 }
 
+fn has_port(domain: &str) -> bool {
+    let Some((host, port)) = domain.rsplit_once(':') else { return false };
+    // Other colons are those of an IPv6 address.
+    (!host.contains(':') || host.ends_with(']')) && port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn place(url: &str) -> Option<(String, String, bool)> {
     let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
     let directory = url.path().rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -115,7 +156,7 @@ fn place(url: &str) -> Option<(String, String, bool)> {
 
 fn wrong(name: &str, why: &str) -> Fault {
     let message = format!("The cookie \"{}\" cannot be set: {why}.", visible::short(name, MAX_VALUE_BYTES));
-    Fault::new(Code::BadArgument, message, "Give either domain, or the url of a page that gets it.")
+    Fault::new(Code::BadArgument, message, "Give either domain, a host such as example.com, or the url of a page that gets it.")
 }
 
 fn listed(cookies: &[Cookie]) -> String {
@@ -193,6 +234,9 @@ mod tests {
             json!({ "name": "a", "value": "1", "url": "file:///etc/passwd" }),
             json!({ "name": "a", "value": "1", "url": "http://a.test/", "domain": "a.test" }),
             json!({ "name": "a", "domain": "a.test" }),
+            json!({ "name": "a", "value": "1", "domain": "127.0.0.1:8080" }),
+            json!({ "name": "a", "value": "1", "domain": "[::1]:80" }),
+            json!({ "name": "a", "value": "1", "domain": "http://a.test" }),
             json!({ "name": "a", "value": "1", "domain": "a.test", "sameSite": "maybe" }),
             json!({ "name": "a", "value": "1", "domain": "a.test", "size": 1 }),
         ] {
@@ -200,11 +244,28 @@ mod tests {
             assert_eq!(fault.code, Code::BadArgument, "{fault}");
         }
         let fault = pages.call("cookies", json!({ "set": [{ "name": "a", "value": "1" }] })).await.unwrap_err();
-        insta::assert_snapshot!(fault, @r#"[bad_argument] The cookie "a" cannot be set: it has neither domain nor url. Give either domain, or the url of a page that gets it."#);
+        insta::assert_snapshot!(fault, @r#"[bad_argument] The cookie "a" cannot be set: it has neither domain nor url. Give either domain, a host such as example.com, or the url of a page that gets it."#);
         assert!(text(&pages.call("cookies", json!({})).await.unwrap()).contains("kept=1"));
-        let refused = json!({ "set": [{ "name": "big", "value": "x".repeat(5000), "domain": "a.test" }] });
-        let fault = pages.call("cookies", refused).await.unwrap_err();
-        insta::assert_snapshot!(fault, @r#"[bad_argument] The browser does not take the cookie "big". Give it a name, a value and a domain that fit together."#);
+    }
+
+    /// An error says what was done; what only the browser refuses is found out before anything is cleared.
+    #[tokio::test]
+    async fn a_cookie_that_the_browser_refuses_loses_itself_only() {
+        let pages = TestPages::new().await;
+        let cookie = |name: &str, value: String| json!({ "name": name, "value": value, "domain": "a.test" });
+        let (bad, good) = (cookie("big", "x".repeat(5000)), |name: &str| cookie(name, "1".to_owned()));
+        pages.call("cookies", json!({ "set": [good("kept"), good("big")] })).await.unwrap();
+        let refused = async |args| pages.call("cookies", args).await.unwrap_err().to_string();
+        insta::assert_snapshot!(refused(json!({ "set": [good("one"), bad, good("two")] })).await,
+            @r#"[bad_argument] The browser does not take the cookie "big" of "a.test". The 2 others are set. Give it a name, a value and a domain that fit together."#);
+        insta::assert_snapshot!(refused(json!({ "set": [bad], "clear": true })).await,
+            @r#"[bad_argument] The browser does not take the cookie "big" of "a.test". Nothing was cleared. Give it a name, a value and a domain that fit together."#);
+        let listed = text(&pages.call("cookies", json!({})).await.unwrap()).to_owned();
+        for name in ["kept=1", "big=1", "one=1", "two=1"] {
+            assert!(listed.contains(name), "{listed}");
+        }
+        let many: Vec<_> = (0..12).map(|number| cookie(&format!("c{number}"), "x".repeat(5000))).collect();
+        assert!(refused(json!({ "set": many })).await.contains("\"c9\" of \"a.test\", 2 more."));
     }
 
     #[test]

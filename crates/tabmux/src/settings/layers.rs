@@ -147,12 +147,22 @@ impl Raw {
         }
     }
 
-    /// The items of a list; a single text is split at `separators`.
+    /// The items of a list; a single text is one as in the file, or split at `separators`.
     pub(super) fn items(&self, separators: &[char]) -> Vec<String> {
         match self {
-            Self::One(text) => text.split(separators).filter(|item| !item.is_empty()).map(Into::into).collect(),
+            Self::One(text) => {
+                listed(text).unwrap_or_else(|| text.split(separators).filter(|item| !item.is_empty()).map(Into::into).collect())
+            }
             Self::Many(items) => items.clone(),
         }
+    }
+}
+
+/// `["a", "b"]`, texts as the file has them. An IPv6 address in brackets is none.
+fn listed(text: &str) -> Option<Vec<String>> {
+    match DeValue::parse(text.trim()).ok()?.into_inner() {
+        DeValue::Array(items) => items.iter().map(|item| item.get_ref().as_str().map(Into::into)).collect(),
+        _ => None,
     }
 }
 

@@ -181,3 +181,21 @@ fn a_file_that_was_named_must_exist_and_the_default_one_need_not() {
     std::fs::write(desk.home.path().join(".config/tabmux/config.toml"), "session.idle = 9").unwrap();
     assert_eq!(desk.config().unwrap().settings.clocks.session_idle, Some(Duration::from_secs(9)));
 }
+
+/// As an error shows it, as in the file, and as variables have always been read.
+#[test]
+fn a_list_is_written_in_brackets_or_without() {
+    let allowed =
+        |desk: Desk| desk.config().unwrap().settings.chromium.domains.allowed().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let written = "[\"127.0.0.1\", \"*.example.com\"]";
+    for desk in [
+        Desk::new().set(&format!("policy.allow_domains={written}")),
+        Desk::new().set("policy.allow_domains=127.0.0.1,*.example.com"),
+        Desk::new().var("TABMUX_ALLOW_DOMAINS", written),
+        Desk::new().file(&format!("policy.allow_domains = {written}")),
+    ] {
+        assert_eq!(allowed(desk), ["127.0.0.1", "*.example.com"]);
+    }
+    assert_eq!(allowed(Desk::new().set("policy.allow_domains=[::1]")), ["::1"]);
+    assert!(Desk::new().set("policy.allow_domains=[[\"a.test\"]]").complaint().contains("a list of domains"));
+}
