@@ -185,7 +185,7 @@ impl Registry {
         self.next_tab_number = self.next_tab_number.max(next_tab.0);
         for mut session in sessions {
             // It had lost its browser and keeps its name: only what was being made for it is undone.
-            if session.phase == crate::Phase::Opening && session.loss != crate::Loss::None {
+            if session.phase == crate::Phase::Opening && session.loss != crate::Loss::None && !session.unfinished {
                 session.phase = crate::Phase::Reserved;
                 self.dirty.insert(session.id);
             }
@@ -196,6 +196,7 @@ impl Registry {
             let id = session.id;
             let phase = session.phase;
             // What it was to begin with may be nowhere any more.
+            let unfinished = session.unfinished;
             let unbegun = session.seat == crate::Seat::Clone && session.next_tab == 1 && session.loss == crate::Loss::None;
             let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
             self.sessions.insert(id, (session, live));
@@ -203,6 +204,7 @@ impl Registry {
                 self.enlist(id);
             }
             match phase {
+                crate::Phase::Reserved | crate::Phase::Opening | crate::Phase::Open if unfinished => self.end_session(id, Ended::Undone),
                 crate::Phase::Opening => self.end_session(id, Ended::Undone),
                 crate::Phase::Reserved if unbegun => self.end_session(id, Ended::Undone),
                 crate::Phase::Closing => self.effects.push(Effect::Close { session: id, why: Ended::Undone }),

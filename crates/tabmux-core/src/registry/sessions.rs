@@ -81,6 +81,7 @@ impl Registry {
             windows: WindowScope { scoping: self.rules.scoping, ..WindowScope::default() },
             former: Vec::new(),
             loss: Loss::None,
+            unfinished: false,
         };
         self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
@@ -97,6 +98,24 @@ impl Registry {
             session.settings = settings.to_owned();
             self.dirty.insert(id);
         }
+    }
+
+    /// It is made for a call that wants more than a seat: a first page, say. Until that is there, nobody has it.
+    pub fn set_unfinished(&mut self, id: SessionId) {
+        if let Some((session, _)) = self.live_mut(id) {
+            session.unfinished = true;
+            self.dirty.insert(id);
+        }
+    }
+
+    /// What it was made for is there, or it stays without. Says whether that is new, and so to be written down.
+    pub fn finish_making(&mut self, id: SessionId) -> bool {
+        let Some((session, _)) = self.live_mut(id) else { return false };
+        let is_new = std::mem::take(&mut session.unfinished);
+        if is_new {
+            self.dirty.insert(id);
+        }
+        is_new
     }
 
     /// The context is about to be made. Written down first, so that a crash undoes it.
@@ -322,6 +341,8 @@ impl Registry {
     pub fn undo_unused(&mut self, id: SessionId) {
         if self.live(id).is_some_and(|(session, live)| session.tabs.is_empty() && !live.busy()) {
             self.end_session(id, Ended::Undone);
+        } else {
+            self.finish_making(id);
         }
     }
 

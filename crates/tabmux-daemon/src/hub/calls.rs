@@ -224,6 +224,9 @@ impl Hub {
                 // One that ran out of time does: a slow browser is found started by the next call.
                 if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
                     undo.session = None;
+                    if made.is_some() {
+                        self.decide_now(|registry, _| registry.finish_making(admitted.session));
+                    }
                 }
                 drop(undo);
                 super::reply::of_page(self, outcome, &admitted, made, || if hears_news { session.take_news(party) } else { Vec::new() })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, Listed, Session, SessionId, Share};
-use tabmux_driver::{Domains, HOUSEKEEPING};
+use tabmux_driver::{Domains, HOUSEKEEPING, failpoint};
 use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
 use tokio::time::Instant;
 
@@ -59,6 +59,7 @@ impl Desk for CallerDesk {
         };
         let args = open.url.map(|url| Map::from_iter([("url".to_owned(), url.into())])).unwrap_or_default();
         let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await?;
+        failpoint("open-finished");
         undo.session = None;
         let mut view = self.view_of(opened.session).ok_or_else(closed)?;
         let losses = self.hub.handle(opened.session).map(|handle| handle.take_losses()).unwrap_or_default();

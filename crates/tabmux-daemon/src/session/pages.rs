@@ -50,6 +50,11 @@ impl CallPages {
         url.map_or(Ok(()), |url| self.reach.check(url))
     }
 
+    /// Whether it is the call that the session works for now, and not one beside that.
+    pub(super) fn has_turn(&self) -> bool {
+        self.turn == Turn::Queue
+    }
+
     /// Whether the call leaves the session's own bookkeeping as it is.
     fn only_looks(&self) -> bool {
         self.turn == Turn::Watching || self.reach.only_looks()
