@@ -125,6 +125,8 @@ pub struct Registry {
     numbers: HashMap<(Identity, Kind), u32>,
     /// What an owner has not been told yet: its sessions that ended without its doing, oldest first.
     endings: HashMap<Identity, VecDeque<endings::Ending>>,
+    /// Those of them who were gone when theirs was noted, or left since, in the order of their going.
+    away: VecDeque<Identity>,
     /// What others may do, by the hash of the capability they show.
     grants: BTreeMap<GrantKey, grants::Given>,
     /// Those that ended last, the latest first.
@@ -156,6 +158,7 @@ impl Registry {
             currents: HashMap::new(),
             numbers: HashMap::new(),
             endings: HashMap::new(),
+            away: VecDeque::new(),
             grants: BTreeMap::new(),
             ended_grants: VecDeque::new(),
             calls: HashMap::new(),

@@ -26,7 +26,7 @@ pub struct Open<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub session: SessionId,
-    /// Said when the soft limit is reached (S0.19).
+    /// Said when the soft limit is reached (S0.19), or when the caller had a session of this name that ended without its doing.
     pub warning: Option<String>,
 }
 
@@ -56,6 +56,7 @@ impl Registry {
         let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
         let warning = self.seat(&owner, open.seat)?;
         let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
+        let warning = self.ending_of(&owner, &name).into_iter().chain(warning).reduce(|ended, warning| format!("{ended} {warning}"));
         let mut minted = mint();
         while self.sessions.contains_key(&minted.id) || self.uuids.contains_key(&minted.uuid) {
             minted = mint();
