@@ -56,6 +56,9 @@ pub enum Effect {
     EndCall { call: CallId, fault: Fault },
     /// Close what the driver holds for this session, then report `closed`.
     Close { session: SessionId, why: Ended },
+    /// Another has this session now, by a hand-over, and is to be told what it has. `was` is its name before, where its taker had another
+    /// of that name.
+    TakenOver { session: SessionId, was: Option<String> },
     /// Nothing is left to serve: say goodbye and exit.
     Exit,
 }

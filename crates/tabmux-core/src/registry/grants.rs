@@ -266,11 +266,13 @@ impl Registry {
     pub(super) fn take_over(&mut self, identity: &Identity, id: SessionId, key: GrantKey, now: Millis) {
         let Some(given) = self.grants.remove(&key) else { return };
         let Some((session, _)) = self.live(id) else { return };
-        let former = (session.owner.clone(), session.handle());
+        let (former, name) = ((session.owner.clone(), session.handle()), session.name.clone());
         self.hand_over(id, identity, now);
         if let Some((session, _)) = self.live_mut(id).filter(|_| former.0 != *identity) {
             session.former.truncate(MAX_FORMER - 1);
             session.former.insert(0, former);
+            let was = (session.name != name).then_some(name);
+            self.effects.push(Effect::TakenOver { session: id, was });
         }
         let taken = Grant { taken_by: Some(identity.clone()), ..(*given.grant).clone() };
         self.give(Given { grant: Arc::new(taken), until: None }, now);

@@ -9,6 +9,7 @@ mod copies;
 mod current;
 mod dialogs;
 mod forks;
+mod handover;
 mod moves;
 mod opening;
 mod queue;

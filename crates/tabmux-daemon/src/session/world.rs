@@ -385,6 +385,11 @@ impl World {
         locked(&self.news).add_first(text);
     }
 
+    /// Before even that, until its new driver has read it.
+    pub(super) fn was_taken_over(&self, told: String) {
+        locked(&self.news).was_taken_over(told);
+    }
+
     pub(super) fn is_news(&self, part: &str) -> bool {
         locked(&self.news).waiting().any(|news| news.contains(part))
     }

@@ -334,6 +334,7 @@ fn the_first_use_of_a_hand_over_takes_the_session_and_its_former_driver_is_told(
     assert_eq!(code(world.share(by(me), None, Share { domains: vec!["a.test".into()], ..hand_over() })), Some(Code::BadArgument));
     let first = world.try_deed(you, Some(&mine), ACTS).unwrap();
     assert_eq!((world.session(id).owner.clone(), first.grant, first.epoch), (secret("you"), None, crate::Epoch(2)));
+    assert_eq!(world.effects().pop(), Some(Effect::TakenOver { session: id, was: None }));
     assert!(world.finish(running), "what ran may finish");
     assert_eq!(code(world.begin(waiting)), Some(Code::StaleEpoch));
     assert_eq!(world.begin(first), Ok(()));
