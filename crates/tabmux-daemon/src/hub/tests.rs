@@ -13,6 +13,7 @@ mod handover;
 mod moves;
 mod opening;
 mod queue;
+mod reach;
 mod replies;
 mod restart;
 mod secrets;

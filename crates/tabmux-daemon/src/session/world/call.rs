@@ -81,7 +81,7 @@ impl World {
         let outcome = tokio::select! {
             biased;
             ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
-            Ok(fault) = interrupted => Err(fault),
+            Ok(dialog) = interrupted => Err(pages.told_of_page(dialog)),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };
