@@ -200,6 +200,8 @@ async fn a_session_whose_first_page_was_still_on_its_way_is_undone() {
         let agent = house.agent("a");
         let opening = agent.begin(tool, args).await;
         eventually("its tab is there", || records(&house).iter().any(|session| session.tabs.len() == 1)).await;
+        // A daemon that was killed would not close it a second time, as this one would.
+        browser.closes(&[Mood::Good, Mood::Hang]);
         let next = house.killed_and_started_beside(&browser).await;
         eventually("nothing is left of it", || (next.sessions(), browser.open()) == (0, 0)).await;
         assert_eq!(next.agent("a").ok("list_sessions", json!({})).await.structured.unwrap()["sessions"], json!([]), "{tool}");
