@@ -212,6 +212,18 @@ impl Registry {
         given.grant.taken_by.as_ref().is_none_or(|taker| *taker == identity).then_some(identity)
     }
 
+    /// The session that a capability stands for, to be listed, and the grant that shows it. To look at it takes nothing over and uses
+    /// nothing up; a grant that is over answers like a missing session.
+    pub fn shown_by(&mut self, caller: Caller<'_>, capability: &str, now: Millis) -> Result<(SessionId, Option<Arc<Grant>>), Fault> {
+        let identity = self.acting(caller.client, now)?;
+        let (id, standing) = self.named(&identity, capability, now)?;
+        let grant = match standing {
+            Standing::Holder(key) => self.alive(key, now).map(|given| Arc::clone(&given.grant)),
+            Standing::Owner | Standing::Operator => None,
+        };
+        Ok((id, grant))
+    }
+
     /// The grant a call is admitted by, for as long as the call has not ended.
     pub fn grant_of(&self, call: CallId) -> Option<Arc<Grant>> {
         self.calls.get(&call.0).and_then(|call| call.grant.clone())

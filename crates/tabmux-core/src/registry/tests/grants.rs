@@ -352,6 +352,26 @@ fn the_first_use_of_a_hand_over_takes_the_session_and_its_former_driver_is_told(
 }
 
 #[test]
+fn a_capability_shows_its_session_to_whoever_has_it_and_looking_uses_nothing_up() {
+    let (mut world, me, you, id) = two();
+    let once = world.share(by(me), None, Share { uses: Uses::Once, ..act() }).unwrap();
+    let whole = world.share(by(me), None, hand_over()).unwrap();
+    let shown = |world: &mut World, who, capability: &str| {
+        let shown = world.registry.shown_by(by(who), capability, world.now);
+        shown.map(|(id, grant)| (id, grant.map(|grant| grant.right))).map_err(|fault| fault.code)
+    };
+    let stranger = world.visit(Identity::Nobody);
+    for who in [you, stranger, you] {
+        assert_eq!(shown(&mut world, who, &once), Ok((id, Some(Right::Act))));
+        assert_eq!(shown(&mut world, who, &whole), Ok((id, Some(Right::HandOver))));
+    }
+    assert_eq!(world.session(id).owner, secret("me"), "it is whose it was");
+    assert_eq!((world.acts(you, &once), world.acts(you, &whole)), (None, None));
+    assert_eq!((shown(&mut world, you, &once), shown(&mut world, you, &whole)), (Err(Code::SessionNotFound), Ok((id, None))));
+    assert_eq!(shown(&mut world, me, &whole), Err(Code::SessionNotFound));
+}
+
+#[test]
 fn only_the_former_driver_is_told_that_a_session_was_handed_over() {
     let mut world = World::new();
     let (stranger, you, them) = (world.visit(Identity::Nobody), world.connect(secret("you")), world.connect(secret("them")));

@@ -60,6 +60,25 @@ async fn a_page_that_strayed_can_be_sent_back_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_capability_lists_the_session_it_is_for_and_no_address_out_of_reach() {
+    let stray = Stray::set().await;
+    stray.holder.ok("start_browser", json!({"sessionId": "own"})).await;
+    let list = async |args: Value| stray.holder.ok("list_sessions", args).await;
+    let shared = list(stray.with(json!({}))).await;
+    assert!(!shared.text.contains("bank") && shared.text.contains("Shared with you (mode act)"), "{}", shared.text);
+    let listed = shared.structured.unwrap();
+    let shown = |session: &Value| (session["sessionId"].clone(), session["tabs"].clone(), session["url"].clone());
+    assert_eq!(listed["sessions"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>(), [(json!("web"), json!(1), Value::Null)]);
+    assert_eq!(listed["currentSession"], Value::Null);
+    stray.holder.ok("navigate", stray.with(json!({"url": "http://b.test/again"}))).await;
+    assert_eq!(list(stray.with(json!({}))).await.structured.unwrap()["sessions"][0]["url"], "http://b.test/again");
+    let own = list(json!({})).await.structured.unwrap();
+    assert_eq!((own["sessions"].as_array().unwrap().len(), &own["sessions"][0]["sessionId"]), (1, &json!("own")));
+    stray.owner.ok("share_session", json!({"revoke": "all"})).await;
+    assert_eq!(stray.holder.code("list_sessions", stray.with(json!({}))).await, Code::SessionNotFound);
+}
+
+#[tokio::test]
 async fn who_only_looks_sends_no_page_anywhere() {
     let stray = Stray::set().await;
     let reading = stray.owner.ok("share_session", json!({"mode": "read", "domains": ["b.test"]})).await.result["capability"].clone();
