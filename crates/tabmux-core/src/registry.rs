@@ -56,6 +56,9 @@ pub enum Effect {
     EndCall { call: CallId, fault: Fault },
     /// Close what the driver holds for this session, then report `closed`.
     Close { session: SessionId, why: Ended },
+    /// Another has this session now, by a hand-over, and is to be told what it has. `was` is its name before, where its taker had another
+    /// of that name.
+    TakenOver { session: SessionId, was: Option<String> },
     /// Nothing is left to serve: say goodbye and exit.
     Exit,
 }
@@ -125,6 +128,8 @@ pub struct Registry {
     numbers: HashMap<(Identity, Kind), u32>,
     /// What an owner has not been told yet: its sessions that ended without its doing, oldest first.
     endings: HashMap<Identity, VecDeque<endings::Ending>>,
+    /// Those of them who were gone when theirs was noted, or left since, in the order of their going.
+    away: VecDeque<Identity>,
     /// What others may do, by the hash of the capability they show.
     grants: BTreeMap<GrantKey, grants::Given>,
     /// Those that ended last, the latest first.
@@ -156,6 +161,7 @@ impl Registry {
             currents: HashMap::new(),
             numbers: HashMap::new(),
             endings: HashMap::new(),
+            away: VecDeque::new(),
             grants: BTreeMap::new(),
             ended_grants: VecDeque::new(),
             calls: HashMap::new(),
@@ -185,7 +191,7 @@ impl Registry {
         self.next_tab_number = self.next_tab_number.max(next_tab.0);
         for mut session in sessions {
             // It had lost its browser and keeps its name: only what was being made for it is undone.
-            if session.phase == crate::Phase::Opening && session.loss != crate::Loss::None {
+            if session.phase == crate::Phase::Opening && session.loss != crate::Loss::None && !session.unfinished {
                 session.phase = crate::Phase::Reserved;
                 self.dirty.insert(session.id);
             }
@@ -196,6 +202,7 @@ impl Registry {
             let id = session.id;
             let phase = session.phase;
             // What it was to begin with may be nowhere any more.
+            let unfinished = session.unfinished;
             let unbegun = session.seat == crate::Seat::Clone && session.next_tab == 1 && session.loss == crate::Loss::None;
             let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
             self.sessions.insert(id, (session, live));
@@ -203,6 +210,7 @@ impl Registry {
                 self.enlist(id);
             }
             match phase {
+                crate::Phase::Reserved | crate::Phase::Opening | crate::Phase::Open if unfinished => self.end_session(id, Ended::Undone),
                 crate::Phase::Opening => self.end_session(id, Ended::Undone),
                 crate::Phase::Reserved if unbegun => self.end_session(id, Ended::Undone),
                 crate::Phase::Closing => self.effects.push(Effect::Close { session: id, why: Ended::Undone }),

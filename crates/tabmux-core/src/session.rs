@@ -156,6 +156,8 @@ pub struct Session {
     /// Who drove it, under which name, before another took it over; the last one first.
     pub former: Vec<(Identity, String)>,
     pub loss: Loss,
+    /// The call that makes it has not come to its end: a crash now undoes it, however much of it is there.
+    pub unfinished: bool,
 }
 
 /// What is forgotten with the daemon.

@@ -184,6 +184,11 @@ impl Hub {
                         handle.stop.cancel();
                     }
                 }
+                Effect::TakenOver { session, was } => {
+                    if let Some((handle, record)) = state.sessions.get(&session).zip(state.registry.session(session)) {
+                        handle.was_taken_over(shares::taken_over(record, handle, was.as_deref()));
+                    }
+                }
                 Effect::Exit => self.say_farewell("empty"),
             }
         }

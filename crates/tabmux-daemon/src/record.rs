@@ -84,6 +84,8 @@ pub(crate) struct SessionRecord {
     former: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     loss: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unfinished: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +165,7 @@ impl From<&Session> for SessionRecord {
             unscoped: session.windows.scoping == Scoping::Off,
             former: session.former.iter().map(|(who, name)| (who.to_string(), name.clone())).collect(),
             loss: session.loss.name().to_owned(),
+            unfinished: session.unfinished,
         }
     }
 }
@@ -204,6 +207,7 @@ impl SessionRecord {
             },
             former: self.former.into_iter().filter_map(|(who, name)| Some((who.parse().ok()?, name))).collect(),
             loss: Loss::from_name(&self.loss)?,
+            unfinished: self.unfinished,
         })
     }
 }
@@ -286,6 +290,7 @@ mod tests {
             },
             former: vec![(Identity::Secret("ab".into()), "old".into())],
             loss: Loss::Untold,
+            unfinished: true,
         }
     }
 

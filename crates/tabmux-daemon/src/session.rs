@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::hub::Hub;
 use crate::sources::Whence;
 use crate::store::Safe;
+pub(crate) use away::short_url;
 pub(crate) use copying::Fork;
 pub(crate) use downloads::sweep_downloads;
 pub(crate) use lasting::Lasting;
@@ -187,6 +188,11 @@ impl SessionHandle {
         self.world.add_news(news.to_owned());
     }
 
+    /// It is another's now, who reads this first.
+    pub(crate) fn was_taken_over(&self, told: String) {
+        self.world.was_taken_over(told);
+    }
+
     /// Its browser is gone, and its former daemon told nobody.
     pub(crate) fn was_left_untold(&self) {
         self.world.was_left_untold();
@@ -218,7 +224,12 @@ impl SessionHandle {
     /// Where its current page is now.
     pub(crate) fn url(&self) -> Option<String> {
         let current = self.world.hub.look(|registry| registry.session(self.world.id).and_then(|session| session.current_tab));
-        current.and_then(|tab| self.world.page(tab)).map(|page| page.url())
+        current.and_then(|tab| self.url_of(tab))
+    }
+
+    /// Where this page of it is now; unknown while a former daemon's has not been found again.
+    pub(crate) fn url_of(&self, tab: TabId) -> Option<String> {
+        self.world.page(tab).map(|page| page.url())
     }
 
     /// What its pages take; unknown while its context is being made.

@@ -15,6 +15,8 @@ pub trait Desk: Send + Sync {
     /// Makes a session, navigates it when a URL is given, and rolls back when that fails.
     async fn open(&self, open: OpenSession) -> Result<SessionView, Fault>;
     async fn list(&self) -> SessionList;
+    /// The one session that a capability is for.
+    async fn list_shared(&self, capability: &str) -> Result<SessionList, Fault>;
     async fn set_current(&self, session: &str) -> Result<SessionView, Fault>;
     /// `None` = the current session.
     async fn close(&self, session: Option<&str>) -> Result<SessionView, Fault>;
@@ -136,7 +138,10 @@ pub struct SessionView {
 pub struct SessionList {
     pub sessions: Vec<SessionView>,
     pub current_session: Option<String>,
-    /// Why the list is empty for a caller without an identity.
+    /// Why the list is empty for a caller without an identity, or how a session in it is used that is not the caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// It is somebody else's, so that none of it can be the caller's current one.
+    #[serde(skip)]
+    pub is_shared: bool,
 }

@@ -12,6 +12,11 @@ use tabmux_driver::{Context, Domains, Emulation, Isolation, Page};
 pub trait Pages: Send + Sync {
     /// The page the call is for: the tab it named, else the session's current one; opens one where there is none.
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
+    /// The same page, to be sent to this address and for nothing else: the address counts, and not where the page is, of which nothing is told.
+    async fn page_bound_for(&self, url: &str) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        self.may_go(url)?;
+        self.page().await
+    }
     /// The session's own world, for what belongs to all of its pages.
     async fn context(&self) -> Result<Arc<dyn Context>, Fault>;
     /// Makes the session's pages see this and nothing else, for as long as the session lasts.

@@ -112,7 +112,12 @@ impl Desk for TestDesk {
 
     async fn list(&self) -> SessionList {
         let state = self.state.lock().unwrap();
-        SessionList { sessions: state.sessions.clone(), current_session: state.current.clone(), note: None }
+        SessionList { sessions: state.sessions.clone(), current_session: state.current.clone(), note: None, is_shared: false }
+    }
+
+    async fn list_shared(&self, _capability: &str) -> Result<SessionList, Fault> {
+        let note = Some("Shared with you.".to_owned());
+        Ok(SessionList { sessions: vec![Self::session("shared", 9)], current_session: None, note, is_shared: true })
     }
 
     async fn set_current(&self, session: &str) -> Result<SessionView, Fault> {

@@ -1,5 +1,5 @@
 //! Coming back to a session, on every door that knows who comes: by `--session NAME`, by a capability, by an HTTP id. With nothing
-//! to show, with what is another's, with one's own in time, and with one's own too late: no, no, yes, no.
+//! to show, with what is another's, with one's own in time, and with one's own too late: no, no, yes, no (and why).
 #![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 mod support;
@@ -137,7 +137,12 @@ fn too_late_by_the_name_of_the_session() {
     process::kill(client.pid());
     client.wait_exit(SOON);
     gone(&lab);
+    let stranger = lab.ready_client();
+    refused(|tool, args| stranger.call(tool, args), &["mine"]);
     let back = named(&lab, "mine");
+    let told = back.call("list_pages", &json!({"sessionId": "mine"}));
+    assert_eq!(told.code(), "session_closed", "why is said once: {told:?}");
+    assert!(told.text().contains("Session 'mine' expired: its client was away for longer than the grace time of 1s."), "{told:?}");
     refused(|tool, args| back.call(tool, args), &["mine"]);
     back.fails("list_pages", &json!({}), "session_required");
     back.ok("navigate", &json!({"url": "https://new.test/"}));

@@ -91,7 +91,13 @@ impl Registry {
             let again = |name| self.owned.get(owner).is_some_and(|handles| handles.contains_key(name));
             assert!(endings.iter().all(|ending| !again(&ending.name)), "{owner} has no session of the name of one that ended");
         }
-        for identity in self.currents.keys().chain(self.endings.keys()).chain(self.numbers.keys().map(|(identity, _)| identity)) {
+        let away = |identity: &&Identity| self.away.contains(identity);
+        assert!(self.away.len() <= super::endings::MAX_AWAY && self.away.iter().all(|identity| self.endings.contains_key(identity)));
+        for identity in self.endings.keys().filter(away) {
+            assert!(self.endings[identity].iter().all(|ending| ending.unseen), "{identity} could have been told");
+        }
+        let here = self.endings.keys().filter(|identity| !away(identity));
+        for identity in self.currents.keys().chain(here).chain(self.numbers.keys().map(|(identity, _)| identity)) {
             let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
             assert!(used, "nothing is kept for {identity}, which nobody is");
         }

@@ -12,6 +12,7 @@ impl Registry {
         if identity.is_exclusive() && link == Link::Connection {
             self.take_back(&identity, client, now);
         }
+        self.away.retain(|other| *other != identity);
         self.clients.insert(client, Client { identity, link });
         client
     }
@@ -135,7 +136,7 @@ impl Registry {
         let used = self.owned.contains_key(identity) || self.clients.values().any(|client| client.identity == *identity);
         if !used {
             self.currents.remove(identity);
-            self.endings.remove(identity);
+            self.keep_unseen_endings(identity);
             self.numbers.retain(|(owner, _), _| owner != identity);
         }
     }

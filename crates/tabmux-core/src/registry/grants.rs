@@ -212,6 +212,18 @@ impl Registry {
         given.grant.taken_by.as_ref().is_none_or(|taker| *taker == identity).then_some(identity)
     }
 
+    /// The session that a capability stands for, to be listed, and the grant that shows it. To look at it takes nothing over and uses
+    /// nothing up; a grant that is over answers like a missing session.
+    pub fn shown_by(&mut self, caller: Caller<'_>, capability: &str, now: Millis) -> Result<(SessionId, Option<Arc<Grant>>), Fault> {
+        let identity = self.acting(caller.client, now)?;
+        let (id, standing) = self.named(&identity, capability, now)?;
+        let grant = match standing {
+            Standing::Holder(key) => self.alive(key, now).map(|given| Arc::clone(&given.grant)),
+            Standing::Owner | Standing::Operator => None,
+        };
+        Ok((id, grant))
+    }
+
     /// The grant a call is admitted by, for as long as the call has not ended.
     pub fn grant_of(&self, call: CallId) -> Option<Arc<Grant>> {
         self.calls.get(&call.0).and_then(|call| call.grant.clone())
@@ -266,11 +278,13 @@ impl Registry {
     pub(super) fn take_over(&mut self, identity: &Identity, id: SessionId, key: GrantKey, now: Millis) {
         let Some(given) = self.grants.remove(&key) else { return };
         let Some((session, _)) = self.live(id) else { return };
-        let former = (session.owner.clone(), session.handle());
+        let (former, name) = ((session.owner.clone(), session.handle()), session.name.clone());
         self.hand_over(id, identity, now);
         if let Some((session, _)) = self.live_mut(id).filter(|_| former.0 != *identity) {
             session.former.truncate(MAX_FORMER - 1);
             session.former.insert(0, former);
+            let was = (session.name != name).then_some(name);
+            self.effects.push(Effect::TakenOver { session: id, was });
         }
         let taken = Grant { taken_by: Some(identity.clone()), ..(*given.grant).clone() };
         self.give(Given { grant: Arc::new(taken), until: None }, now);

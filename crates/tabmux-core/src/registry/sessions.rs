@@ -26,7 +26,7 @@ pub struct Open<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub session: SessionId,
-    /// Said when the soft limit is reached (S0.19).
+    /// Said when the soft limit is reached (S0.19), or when the caller had a session of this name that ended without its doing.
     pub warning: Option<String>,
 }
 
@@ -56,6 +56,7 @@ impl Registry {
         let wanted = open.name.map(|name| self.free_name(&owner, name)).transpose()?;
         let warning = self.seat(&owner, open.seat)?;
         let name = wanted.unwrap_or_else(|| self.next_name(&owner, open.kind));
+        let warning = self.ending_of(&owner, &name).into_iter().chain(warning).reduce(|ended, warning| format!("{ended} {warning}"));
         let mut minted = mint();
         while self.sessions.contains_key(&minted.id) || self.uuids.contains_key(&minted.uuid) {
             minted = mint();
@@ -81,6 +82,7 @@ impl Registry {
             windows: WindowScope { scoping: self.rules.scoping, ..WindowScope::default() },
             former: Vec::new(),
             loss: Loss::None,
+            unfinished: false,
         };
         self.next_made += 1;
         self.sessions.insert(minted.id, (session, Live { last_used: now, ..Live::default() }));
@@ -97,6 +99,24 @@ impl Registry {
             session.settings = settings.to_owned();
             self.dirty.insert(id);
         }
+    }
+
+    /// It is made for a call that wants more than a seat: a first page, say. Until that is there, nobody has it.
+    pub fn set_unfinished(&mut self, id: SessionId) {
+        if let Some((session, _)) = self.live_mut(id) {
+            session.unfinished = true;
+            self.dirty.insert(id);
+        }
+    }
+
+    /// What it was made for is there, or it stays without. Says whether that is new, and so to be written down.
+    pub fn finish_making(&mut self, id: SessionId) -> bool {
+        let Some((session, _)) = self.live_mut(id) else { return false };
+        let is_new = std::mem::take(&mut session.unfinished);
+        if is_new {
+            self.dirty.insert(id);
+        }
+        is_new
     }
 
     /// The context is about to be made. Written down first, so that a crash undoes it.
@@ -322,6 +342,8 @@ impl Registry {
     pub fn undo_unused(&mut self, id: SessionId) {
         if self.live(id).is_some_and(|(session, live)| session.tabs.is_empty() && !live.busy()) {
             self.end_session(id, Ended::Undone);
+        } else {
+            self.finish_making(id);
         }
     }
 

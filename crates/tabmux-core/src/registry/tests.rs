@@ -244,7 +244,7 @@ fn end(admitted: Admitted, code: Code) -> (CallId, Code) {
 fn ends(effects: &[Effect]) -> Vec<(CallId, Code)> {
     let end = |effect: &Effect| match effect {
         Effect::EndCall { call, fault } => Some((*call, fault.code)),
-        Effect::Close { .. } | Effect::Exit => None,
+        Effect::Close { .. } | Effect::TakenOver { .. } | Effect::Exit => None,
     };
     effects.iter().filter_map(end).collect()
 }

@@ -67,8 +67,8 @@ pub(crate) struct Model {
     pub(crate) sessions: BTreeMap<u32, Session>,
     pub(crate) currents: BTreeMap<(Identity, Option<u8>), u32>,
     pub(crate) numbers: BTreeMap<(Identity, Kind), u32>,
-    /// Sessions that ended without their owner's doing, oldest first: id and name.
-    pub(crate) endings: BTreeMap<Identity, Vec<(u32, String)>>,
+    /// Sessions that ended without their owner's doing, oldest first: id, name, and whether the owner was away.
+    pub(crate) endings: BTreeMap<Identity, Vec<(u32, String, bool)>>,
     pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) grants: BTreeMap<u32, Grant>,
     pub(crate) next_grant: u32,
@@ -119,10 +119,13 @@ impl Model {
         let forgotten: Vec<_> = self.numbers.keys().filter(|(identity, _)| idle(identity)).cloned().collect();
         let untold: Vec<_> = self.endings.keys().filter(|identity| idle(identity)).cloned().collect();
         self.numbers.retain(|key, _| !forgotten.contains(key));
-        self.endings.retain(|key, _| !untold.contains(key));
+        for (_, ended) in self.endings.iter_mut().filter(|(key, _)| untold.contains(key)) {
+            ended.retain(|(_, _, away)| *away);
+        }
+        self.endings.retain(|_, ended| !ended.is_empty());
         let names: Vec<_> = self.ids(|_| true).iter().map(|id| (self.sessions[id].owner.clone(), self.sessions[id].name.clone())).collect();
         for (owner, ended) in &mut self.endings {
-            ended.retain(|(_, name)| !names.contains(&(owner.clone(), name.clone())));
+            ended.retain(|(_, name, _)| !names.contains(&(owner.clone(), name.clone())));
         }
         for session in self.sessions.values_mut() {
             session.former.retain(|former| !names.contains(former));
@@ -305,8 +308,8 @@ impl Model {
         let Some(endings) = self.endings.get_mut(identity).filter(|_| none) else { return found };
         let told = match target {
             Target::Current => endings.pop(),
-            Target::Id(wanted) | Target::Uuid(wanted) => endings.iter().position(|(id, _)| *id == wanted).map(|at| endings.remove(at)),
-            _ => endings.iter().position(|(_, name)| Some(name) == target.text().as_ref()).map(|at| endings.remove(at)),
+            Target::Id(wanted) | Target::Uuid(wanted) => endings.iter().position(|(id, ..)| *id == wanted).map(|at| endings.remove(at)),
+            _ => endings.iter().position(|(_, name, _)| Some(name) == target.text().as_ref()).map(|at| endings.remove(at)),
         };
         if told.is_some() { Err(Code::SessionClosed) } else { found }
     }
@@ -478,9 +481,11 @@ impl Model {
     fn end_all(&mut self, ids: &[u32], why: Ended) -> Answer {
         for id in ids {
             let Some(session) = self.sessions.get_mut(id).filter(|session| session.phase != Phase::Closing) else { continue };
-            if matches!(why, Ended::Idle | Ended::ByOperator) && session.owner != Identity::Nobody {
+            let away = session.orphan_until.is_some();
+            let told = matches!(why, Ended::Idle | Ended::ByOperator) || why == Ended::Lost && away;
+            if told && session.owner != Identity::Nobody {
                 let endings = self.endings.entry(session.owner.clone()).or_default();
-                endings.push((*id, session.name.clone()));
+                endings.push((*id, session.name.clone(), away));
                 endings.drain(..endings.len().saturating_sub(8));
             }
             session.phase = Phase::Closing;

@@ -294,6 +294,7 @@ impl World {
                     format!("end {} {}", call.0, fault.code)
                 }
                 Effect::Close { session, why } => format!("close {} {why:?}", session.0),
+                Effect::TakenOver { session, was } => format!("taken over {} {was:?}", session.0),
                 Effect::Exit => "exit".to_owned(),
             };
             assert!(words.insert(word.clone()), "{word} happened twice");

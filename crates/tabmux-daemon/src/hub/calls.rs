@@ -143,8 +143,12 @@ impl Hub {
         let limit = Limit::of(common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most));
         let watched = if let Run::Page(page_tool) = tool.run { page_tool.watches(&ask.args) } else { None };
         let used = self.begin_use(&ask.caller, watched.as_deref().or(common.session.as_deref()), tool.name);
-        let answer = self.run_where_it_runs(tool, common, number, ask, limit).await;
+        let caller = ask.caller.clone();
+        let mut answer = self.run_where_it_runs(tool, common, number, ask, limit).await;
         if let Some(used) = used {
+            if answer.outcome.is_ok() {
+                answer.add_news(used.untold(&caller));
+            }
             used.ends(answer.outcome.as_ref().err().map(|fault| fault.code));
         }
         answer
@@ -218,12 +222,18 @@ impl Hub {
                 let (party, hears_news) = (Party::from(&admitted), turn != Turn::Watching && pending.grant.as_ref().is_none_or(hears));
                 let mut undo = UndoUnused { hub: self, session: made.is_some().then_some(admitted.session) };
                 let outcome = pending.wait(&ask.cancel).await;
-                // Nor does a lost caller, by a reply that does not reach it.
-                let heard = |registry: &tabmux_core::Registry| registry.listing(admitted.session).is_none_or(|listed| !listed.orphaned);
+                // Nor does a lost caller, by a reply that does not reach it, nor who drove the session until another took it over.
+                let heard = |registry: &tabmux_core::Registry| {
+                    let listed = registry.listing(admitted.session);
+                    listed.is_none_or(|listed| !listed.orphaned && listed.session.epoch == admitted.epoch)
+                };
                 let hears_news = hears_news && (party != Party::Owner || self.look(heard));
                 // One that ran out of time does: a slow browser is found started by the next call.
                 if outcome.as_ref().map_or_else(|fault| fault.code == Code::Timeout, |_| true) {
                     undo.session = None;
+                    if made.is_some() {
+                        self.decide_now(|registry, _| registry.finish_making(admitted.session));
+                    }
                 }
                 drop(undo);
                 super::reply::of_page(self, outcome, &admitted, made, || if hears_news { session.take_news(party) } else { Vec::new() })

@@ -6,12 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tabmux_core::{Code, Fault, Listed, Session, SessionId, Share};
-use tabmux_driver::{Domains, HOUSEKEEPING};
+use tabmux_driver::{Domains, HOUSEKEEPING, failpoint};
 use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
 use tokio::time::Instant;
 
 use super::{CallerOf, ForkOf, Hub};
 use crate::clock::{self, Moment};
+use crate::session::Reach;
 
 /// What is known of a lost session without asking its task.
 const LOST: &str = "Its browser was lost; the next call starts it afresh.";
@@ -59,6 +60,7 @@ impl Desk for CallerDesk {
         };
         let args = open.url.map(|url| Map::from_iter([("url".to_owned(), url.into())])).unwrap_or_default();
         let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await?;
+        failpoint("open-finished");
         undo.session = None;
         let mut view = self.view_of(opened.session).ok_or_else(closed)?;
         let losses = self.hub.handle(opened.session).map(|handle| handle.take_losses()).unwrap_or_default();
@@ -80,7 +82,7 @@ impl Desk for CallerDesk {
             let current = registry.current(caller).and_then(|id| registry.session(id)).map(Session::handle);
             (views, current, matches!(registry.identity(caller.client), Some(tabmux_core::Identity::Nobody)))
         });
-        self.hub.freshen(caller.client, views.iter_mut().map(|(id, view)| (*id, view))).await;
+        self.hub.freshen(&self.hub.reach_of(caller.client), views.iter_mut().map(|(id, view)| (*id, view))).await;
         SessionList {
             sessions: views.into_iter().map(|(_, view)| view).collect(),
             current_session,
@@ -88,7 +90,24 @@ impl Desk for CallerDesk {
                 "Callers of this address cannot be told apart, so nothing is listed: pass the sessionId you were given, or use a token or path of your own."
                     .to_owned()
             }),
+            is_shared: false,
         }
+    }
+
+    async fn list_shared(&self, capability: &str) -> Result<SessionList, Fault> {
+        self.hub.all_taken_up().await;
+        let (shown, safe) = self.hub.decide(|registry, now| registry.shown_by(self.caller.as_caller(), capability, now));
+        self.hub.settled(safe).await;
+        let (id, grant) = shown?;
+        let mut view = self.view_of(id).ok_or_else(closed)?;
+        let note = grant.as_ref().map(|grant| {
+            let mode = grant.right.name();
+            format!("Shared with you (mode {mode}): go on naming it by the capability, which is in no other list of yours.")
+        });
+        let is_shared = grant.is_some();
+        self.hub.freshen(&Reach::of(grant), [(id, &mut view)].into_iter()).await;
+        let current_session = (!is_shared).then(|| view.session_id.clone());
+        Ok(SessionList { sessions: vec![view], current_session, note, is_shared })
     }
 
     async fn set_current(&self, session: &str) -> Result<SessionView, Fault> {

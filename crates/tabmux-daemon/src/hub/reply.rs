@@ -32,6 +32,10 @@ impl Answer {
         Self::new(Err(fault), Map::new())
     }
 
+    pub(super) fn add_news(&mut self, mut news: Vec<String>) {
+        self.news.append(&mut news);
+    }
+
     /// As the caller reads it: news first, what is to be added last. Programs find both by name as well.
     pub(super) fn framed(mut self) -> ToolAnswer {
         for (name, said) in [("news", &self.news), ("notes", &self.notes)] {

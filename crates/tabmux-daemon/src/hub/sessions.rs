@@ -59,6 +59,7 @@ impl Hub {
             created_unix_ms: crate::clock::unix_ms(),
         };
         let opened = state.registry.reserve(caller.as_caller(), open, mint, self.clock.now())?;
+        state.registry.set_unfinished(opened.session);
         state.registry.set_settings(opened.session, &Lasting::of(&making.spec, making.whence.as_ref()).written());
         let handle = SessionHandle::start(Arc::clone(self), opened.session, making);
         state.sessions.insert(opened.session, handle);
@@ -73,6 +74,19 @@ impl Hub {
         let safe = self.carry_out(&mut state);
         drop(state);
         failpoint("open-reserved");
+        self.watch_over(safe);
+        opened
+    }
+
+    /// A seat and no more: the caller is told its id, and the first call with that makes the session (S1.14).
+    pub(crate) fn register(self: &Arc<Self>, caller: &CallerOf) -> Result<Opened, Fault> {
+        let mut state = self.lock();
+        let opened = self.reserve_locked(&mut state, caller, &OpenSession::default());
+        if let Ok(opened) = &opened {
+            state.registry.finish_making(opened.session);
+        }
+        let safe = self.carry_out(&mut state);
+        drop(state);
         self.watch_over(safe);
         opened
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
-use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Registry, Revoke, Right, SessionId, Share, Shared};
-use tabmux_tools::GrantView;
+use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Registry, Revoke, Right, Session, SessionId, Share, Shared};
+use tabmux_tools::{GrantView, visible_line};
 
 use super::{CallerOf, Hub};
 use crate::clock;
+use crate::session::{Party, SessionHandle, short_url};
 
 /// What is known of a capability.
 pub(crate) fn digest(capability: &str) -> GrantKey {
@@ -140,6 +141,17 @@ impl Use {
     pub(super) fn ends(mut self, outcome: Option<Code>) {
         self.outcome = outcome.map_or("ok", Code::name);
     }
+
+    /// What the caller has not been told of a session that it has by this use: a call about sessions runs in none of them.
+    pub(super) fn untold(&self, caller: &CallerOf) -> Vec<String> {
+        let took = self.right == Right::HandOver
+            && self.hub.look(|registry| {
+                let owner = registry.session(self.session).map(|session| &session.owner);
+                owner.is_some() && owner == registry.identity(caller.client)
+            });
+        let session = if took { self.hub.handle(self.session) } else { None };
+        session.map(|session| session.take_news(Party::Owner)).unwrap_or_default()
+    }
 }
 
 impl Drop for Use {
@@ -160,6 +172,20 @@ fn short(identity: &Identity) -> String {
         Identity::Grant(key) => format!("grant:{}", key.id()),
         other => other.to_string(),
     }
+}
+
+/// What somebody reads first who took a session over.
+pub(super) fn taken_over(session: &Session, handle: &SessionHandle, was: Option<&str>) -> String {
+    let renamed = was.map(|was| format!(" (it was '{was}', a name that you have already)")).unwrap_or_default();
+    let tabs = match session.tabs.len() {
+        0 => "no tabs".to_owned(),
+        1 => "1 tab".to_owned(),
+        count => format!("{count} tabs"),
+    };
+    let current = session.current_tab.map(|tab| (tab, handle.url_of(tab).unwrap_or_else(|| session.tabs[&tab].url.clone())));
+    let at = current.map(|(tab, url)| format!(", {tab} is current, at {}", short_url(&url))).unwrap_or_default();
+    let name = visible_line(&session.handle());
+    format!("You took over session '{name}'{renamed}: {tabs}{at}. Its former driver is out.")
 }
 
 fn view(registry: &Registry, shared: &Shared) -> GrantView {

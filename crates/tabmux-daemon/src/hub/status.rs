@@ -105,10 +105,15 @@ impl Hub {
             let rows: Vec<Row> = listed.into_iter().map(row).collect();
             Ok((rows, current.and_then(|id| registry.session(id)).map(tabmux_core::Session::handle)))
         })?;
-        self.freshen(client, rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
+        self.freshen(&self.reach_of(client), rows.iter_mut().map(|row| (row.session, &mut row.view))).await;
         let mut answer = json!({"sessions": rows, "currentSession": current});
         self.settings.secrets.hide_value(&mut answer);
         Ok(answer)
+    }
+
+    /// What this client may see, who may be nobody but the holder of a grant.
+    pub(super) fn reach_of(&self, client: ClientId) -> Reach {
+        Reach::of(self.look(|registry| registry.held_by(client)))
     }
 
     /// Comes when it is known what became of the sessions of a former daemon, or after a while.
@@ -119,8 +124,7 @@ impl Hub {
     }
 
     /// Where its page is and what it takes, a session's task knows better than the registry. A grant for some sites shows no others.
-    pub(super) async fn freshen<'a>(&self, client: ClientId, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
-        let reach = &Reach::of(self.look(|registry| registry.held_by(client)));
+    pub(super) async fn freshen<'a>(&self, reach: &Reach, views: impl Iterator<Item = (SessionId, &'a mut SessionView)>) {
         let known = views.filter_map(|(id, view)| Some((self.handle(id)?, view)));
         let freshening = known.map(|(handle, view)| async move {
             view.url = handle.url().or(view.url.take()).filter(|url| reach.covers(url));

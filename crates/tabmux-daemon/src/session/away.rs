@@ -71,13 +71,13 @@ impl World {
             match now.get(tab) {
                 None if self.is_news(&format!("Tab {tab} ")) || self.is_news(&format!("closed tab {tab}.")) => {}
                 None => items.push(format!("{tab} was closed")),
-                Some(is) if hidden(&is.url) != hidden(&was.url) => items.push(format!("{tab} went to {}", short(&is.url))),
+                Some(is) if hidden(&is.url) != hidden(&was.url) => items.push(format!("{tab} went to {}", short_url(&is.url))),
                 Some(_) => {}
             }
         }
         for (tab, is) in now.iter().filter(|(tab, _)| !before.tabs.contains_key(tab)) {
             if !self.is_news(&format!("opened tab {tab};")) {
-                items.push(format!("{tab} was opened at {}", short(&is.url)));
+                items.push(format!("{tab} was opened at {}", short_url(&is.url)));
             }
         }
         for (tab, is) in &now {
@@ -122,7 +122,8 @@ impl World {
     }
 }
 
-fn short(url: &str) -> String {
+/// As much of an address as is read.
+pub(crate) fn short_url(url: &str) -> String {
     let end = url.floor_char_boundary(MAX_URL_BYTES);
     visible_line(&format!("{}{}", &url[..end], if end < url.len() { "…" } else { "" }))
 }

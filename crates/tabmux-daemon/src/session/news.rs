@@ -35,6 +35,8 @@ pub(super) struct News {
     log: VecDeque<Item>,
     /// For the owner, before all others.
     first: Option<String>,
+    /// For an owner who took the session over: what it has now. Before everything.
+    taken_over: Option<String>,
     /// How many there have ever been.
     count: u64,
     /// How many there had been when each was told last.
@@ -62,6 +64,11 @@ impl News {
         self.first = Some(text);
     }
 
+    /// What was to be said first was for the former owner.
+    pub(super) fn was_taken_over(&mut self, told: String) {
+        (self.taken_over, self.first) = (Some(told), None);
+    }
+
     /// This one uses the session, and may or may not hear news.
     pub(super) fn meet(&mut self, party: Party) {
         let from = self.from(party);
@@ -80,16 +87,17 @@ impl News {
         let from = self.from(party);
         self.meet(party);
         self.heard.insert(party, self.count);
-        let first = if party == Party::Owner { self.first.take() } else { None };
+        let first = if party == Party::Owner { [self.taken_over.take(), self.first.take()] } else { [None, None] };
         let new = self.log.iter().filter(|item| item.number >= from && item.by != Some(party));
-        first.into_iter().chain(new.map(|item| item.text.clone())).collect()
+        first.into_iter().flatten().chain(new.map(|item| item.text.clone())).collect()
     }
 
     /// What the owner has not heard.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
         let from = self.from(Party::Owner);
         let new = self.log.iter().filter(move |item| item.number >= from && item.by != Some(Party::Owner));
-        self.first.as_deref().into_iter().chain(new.map(|item| item.text.as_str()))
+        let first = [&self.taken_over, &self.first].into_iter().filter_map(Option::as_deref);
+        first.chain(new.map(|item| item.text.as_str()))
     }
 
     /// Those that begin so, which are told elsewhere.
@@ -99,7 +107,7 @@ impl News {
         taken.into_iter().map(|item| item.text).collect()
     }
 
-    /// They were about what is gone.
+    /// They were about what is gone; whose the session is, is not.
     pub(super) fn forget(&mut self) {
         self.log.clear();
         self.first = None;

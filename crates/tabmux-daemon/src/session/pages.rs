@@ -50,6 +50,11 @@ impl CallPages {
         url.map_or(Ok(()), |url| self.reach.check(url))
     }
 
+    /// Whether it is the call that the session works for now, and not one beside that.
+    pub(super) fn has_turn(&self) -> bool {
+        self.turn == Turn::Queue
+    }
+
     /// Whether the call leaves the session's own bookkeeping as it is.
     fn only_looks(&self) -> bool {
         self.turn == Turn::Watching || self.reach.only_looks()
@@ -75,18 +80,54 @@ impl CallPages {
         self.world.hub.look(|registry| registry.session(self.world.id).map(look)).ok_or_else(closed)
     }
 
-    /// The page of a tab that is in the registry; one whose page is gone is gone for good.
+    /// The page of a tab, where it is within reach.
     fn live_page(&self, tab: TabId) -> Result<Arc<dyn Page>, Fault> {
-        let page = self.world.page(tab).ok_or_else(|| {
+        let page = self.page_anywhere(tab)?;
+        self.reach.check(&page.url())?;
+        Ok(page)
+    }
+
+    /// The page of a tab that is in the registry; one whose page is gone is gone for good.
+    fn page_anywhere(&self, tab: TabId) -> Result<Arc<dyn Page>, Fault> {
+        self.world.page(tab).ok_or_else(|| {
             // Lost with its browser, and perhaps found again with it.
             if self.world.is_lost() {
                 return crate::browser::crashed("it went away during the call");
             }
             self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
             Fault::from(tabmux_driver::DriverError::PageGone)
-        })?;
-        self.reach.check(&page.url())?;
-        Ok(page)
+        })
+    }
+
+    /// The page that the call is for; `hand_out` says whether it may have it.
+    async fn page_by(&self, hand_out: impl FnOnce(TabId) -> Result<Arc<dyn Page>, Fault> + Send) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        let current = self.current()?;
+        let tab = match (self.admitted.tab.or(current), self.turn) {
+            (Some(tab), Turn::Queue) => tab,
+            (Some(tab), Turn::Beside | Turn::Watching) => {
+                // Not after the queue's first call: pages of a former daemon may still have to be found again.
+                self.world.open().await?;
+                tab
+            }
+            (None, Turn::Watching | Turn::Queue) if self.only_looks() => return Err(nothing_to_watch()),
+            (None, Turn::Queue | Turn::Watching) => return self.open().await,
+            (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
+        };
+        let page = hand_out(tab)?;
+        if self.admitted.tab.is_some() && !self.only_looks() {
+            self.choose(tab)?;
+        }
+        self.note(tab);
+        match page.dialog() {
+            Some(dialog) if self.turn == Turn::Queue => Err(self.told_of_page(dialog_fault(&dialog))),
+            _ => Ok((tab, page)),
+        }
+    }
+
+    /// What the page it works on says to the call, unless that page is out of its reach.
+    pub(super) fn told_of_page(&self, fault: Fault) -> Fault {
+        let (_, url) = self.worked_on();
+        self.check_where_it_ended(url.as_deref()).err().unwrap_or(fault)
     }
 
     async fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
@@ -137,27 +178,12 @@ impl CallPages {
 #[async_trait]
 impl Pages for CallPages {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let current = self.current()?;
-        let tab = match (self.admitted.tab.or(current), self.turn) {
-            (Some(tab), Turn::Queue) => tab,
-            (Some(tab), Turn::Beside | Turn::Watching) => {
-                // Not after the queue's first call: pages of a former daemon may still have to be found again.
-                self.world.open().await?;
-                tab
-            }
-            (None, Turn::Watching | Turn::Queue) if self.only_looks() => return Err(nothing_to_watch()),
-            (None, Turn::Queue | Turn::Watching) => return self.open().await,
-            (None, Turn::Beside) => return Err(tabmux_driver::DriverError::NoDialog.into()),
-        };
-        let page = self.live_page(tab)?;
-        if self.admitted.tab.is_some() && !self.only_looks() {
-            self.choose(tab)?;
-        }
-        self.note(tab);
-        match page.dialog() {
-            Some(dialog) if self.turn == Turn::Queue => Err(dialog_fault(&dialog)),
-            _ => Ok((tab, page)),
-        }
+        self.page_by(|tab| self.live_page(tab)).await
+    }
+
+    async fn page_bound_for(&self, url: &str) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        self.may_go(url)?;
+        self.page_by(|tab| self.page_anywhere(tab)).await
     }
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {

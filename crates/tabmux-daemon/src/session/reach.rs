@@ -57,7 +57,7 @@ impl Reach {
         let grant = self.grant.as_ref().map(|grant| grant.id().to_string()).unwrap_or_default();
         let allowed: Vec<String> = self.domains.iter().flat_map(Domains::allowed).map(ToString::to_string).collect();
         let message = format!("{what}, and the grant {grant} is only for {}.", allowed.join(", "));
-        Fault::new(Code::PolicyDenied, message, "Use a tab that is there, or open one with new_page; or ask for another grant.")
+        Fault::new(Code::PolicyDenied, message, "Go to one of these with navigate or new_page, or ask for another grant.")
     }
 }
 

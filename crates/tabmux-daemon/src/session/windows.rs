@@ -38,6 +38,7 @@ impl World {
                 self.add_page(tab, page);
                 // Before anything is done with it: what the next daemon finds elsewhere, and on no record, another page opened.
                 self.on_record().await;
+                failpoint("tab-written");
                 Ok(tab)
             }
             Err(fault) => {

@@ -118,6 +118,13 @@ impl World {
         self.hub.decide_now(|registry, _| ask(registry))
     }
 
+    /// What it was made for went well. Written down with what that call opened, before anybody is told that the session is there.
+    pub(super) fn finish_making(&self) {
+        if self.hub.decide_now(|registry, _| registry.finish_making(self.id)) {
+            self.unwritten.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// What a reply tells, the next daemon knows too: a tab that was opened is not lost to a kill right behind the answer.
     pub(super) async fn on_record(&self) {
         if self.unwritten.swap(false, Ordering::Relaxed) {
@@ -376,6 +383,11 @@ impl World {
     /// Before all other news.
     pub(super) fn add_first(&self, text: String) {
         locked(&self.news).add_first(text);
+    }
+
+    /// Before even that, until its new driver has read it.
+    pub(super) fn was_taken_over(&self, told: String) {
+        locked(&self.news).was_taken_over(told);
     }
 
     pub(super) fn is_news(&self, part: &str) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tabmux_core::{ClientId, Code, Fault, Link, Session, SessionId};
-use tabmux_tools::{Desk, OpenSession};
+use tabmux_tools::Desk;
 use tabmux_wire::control::WireFault;
 use tabmux_wire::lines::Line;
 use tabmux_wire::strict::only_fields;
@@ -143,7 +143,7 @@ struct Reservations {
 
 impl Reservations {
     fn register(&mut self) -> Result<Value, Fault> {
-        let opened = self.hub.reserve(&CallerOf::of(self.client), &OpenSession::default())?;
+        let opened = self.hub.register(&CallerOf::of(self.client))?;
         self.sessions.push(opened.session);
         Ok(json!({"type": "REGISTER_OK", "sessionId": opened.session.to_string()}))
     }

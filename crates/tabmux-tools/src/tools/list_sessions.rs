@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tabmux_core::{Code, Fault};
+use tabmux_core::{CAPABILITY, Code, Fault};
 
 use crate::arguments::{NoArguments, of_desk, own_schema};
 use crate::reply::counted;
@@ -20,12 +20,16 @@ pub(crate) const TOOL: Tool = Tool {
 
 struct List;
 
-/// A `sessionId` is taken, as by every tool (S0.1), and changes nothing: the list is always whole.
+/// A `sessionId` is taken, as by every tool (S0.1), and changes nothing: the list is always whole. A capability stands for a session that is in
+/// nobody's list but its owner's: it lists that one.
 #[async_trait]
 impl DeskTool for List {
     async fn run(&self, desk: &dyn Desk, common: &Common, args: Arguments) -> ToolResult {
         let NoArguments {} = of_desk(common, &args)?;
-        let list = desk.list().await;
+        let list = match common.session.as_deref().filter(|session| session.starts_with(CAPABILITY)) {
+            Some(capability) => desk.list_shared(capability).await?,
+            None => desk.list().await,
+        };
         let structured = serde_json::to_value(&list).map_err(|error| {
             Fault::new(Code::Internal, format!("The sessions could not be written as JSON: {error}."), "Please report this.")
         })?;
@@ -38,6 +42,7 @@ fn listed(list: &SessionList) -> String {
     let mut text = match (list.sessions.len(), &list.current_session) {
         (0, _) => "No sessions. start_browser, navigate or new_page makes one.".to_owned(),
         (number, Some(current)) => format!("{}, current: {}", counted(number, "session"), visible::line(current)),
+        (number, None) if list.is_shared => counted(number, "session"),
         (number, None) => format!("{}, none current: name one as sessionId or call set_current_session", counted(number, "session")),
     };
     for session in &list.sessions {
@@ -120,6 +125,18 @@ mod tests {
         assert!(desk.call("list_sessions", json!({ "sessionId": "x" })).await.is_ok());
     }
 
+    #[tokio::test]
+    async fn a_capability_lists_the_session_it_is_for() {
+        let desk = TestDesk::default();
+        desk.call("start_browser", json!({ "sessionId": "own" })).await.unwrap();
+        let reply = desk.call("list_sessions", json!({ "sessionId": "tmx_1" })).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @r"
+        1 session
+        shared (browser, sess_00000009): 0 tabs, isolation context, 1m old
+        Shared with you.
+        ");
+    }
+
     #[test]
     fn orphans_losses_memory_and_notes_are_said() {
         let old = SessionView {
@@ -130,7 +147,12 @@ mod tests {
             ..TestDesk::session("old", 1)
         };
         let lost = SessionView { state: "lost".into(), hint: Some("restore brings it back.".into()), ..TestDesk::session("web", 2) };
-        let list = SessionList { sessions: vec![old, lost], current_session: None, note: Some("Sessions of others are not shown.".into()) };
+        let list = SessionList {
+            sessions: vec![old, lost],
+            current_session: None,
+            note: Some("Sessions of others are not shown.".into()),
+            is_shared: false,
+        };
         insta::assert_snapshot!(listed(&list), @r"
         2 sessions, none current: name one as sessionId or call set_current_session
         old (browser, sess_00000001): 0 tabs, isolation context, 2h old, copy of profile:work, 20 MB, orphaned

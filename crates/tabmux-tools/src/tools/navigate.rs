@@ -39,9 +39,11 @@ struct Go;
 impl PageTool for Go {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let (args, url) = read(&args, cx.domains())?;
-        url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let to = one_of(&args, url.as_deref())?;
-        let (tab, page) = cx.page().await?;
+        let (tab, page) = match to {
+            Navigation::To(url) => cx.page_bound_for(url).await?,
+            Navigation::Back | Navigation::Forward | Navigation::Reload => cx.page().await?,
+        };
         let went = page.navigate(to).await;
         // One that failed may have moved it too, to an error page.
         cx.moved(tab);

@@ -29,7 +29,7 @@ const PAGES: &[Deed] = &[Deed::Open, Deed::Tab, Deed::Copy, Deed::CopyState];
 const COPYING: &[Deed] = &[Deed::Copy, Deed::CopyState];
 
 /// Where the daemon dies, and in which deeds it passes there.
-const POINTS: [(&str, &[Deed]); 26] = [
+const POINTS: [(&str, &[Deed]); 28] = [
     ("open-reserving", OPENING),
     ("open-reserved", OPENING),
     ("open-announcing", OPENING),
@@ -47,6 +47,8 @@ const POINTS: [(&str, &[Deed]); 26] = [
     ("page-attached", PAGES),
     ("tab-has-page", PAGES),
     ("tab-writing", PAGES),
+    ("tab-written", PAGES),
+    ("open-finished", OPENING),
     ("copy-read", COPYING),
     ("copy-cookies-set", COPYING),
     ("copy-origin-written", COPYING),
@@ -199,13 +201,14 @@ impl Scene {
         self.assert_balanced(point);
     }
 
-    /// What is there works, with the pages it had.
+    /// What is there works, with the pages it had; one that begins has the page that was asked for, and no other.
     fn assert_usable(&self, agent: &Mcp, name: &str, deed: Deed) {
         let pages = agent.ok("list_pages", &json!({"sessionId": name})).structured()["pages"].clone();
         let urls: Vec<&str> = pages.as_array().unwrap().iter().filter_map(|page| page["url"].as_str()).collect();
         let known = [self.site.at("/first"), self.site.at("/second"), "about:blank".to_owned()];
         assert!(urls.iter().all(|url| known.iter().any(|known| known == url)), "{deed:?}: {urls:?}");
-        assert!(deed.begins() || urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
+        assert!(urls.contains(&known[0].as_str()), "{deed:?}: {urls:?}");
+        assert!(!deed.begins() || urls.len() == 1, "{deed:?}: {urls:?}");
         agent.ok("navigate", &json!({"sessionId": name, "url": self.site.at("/again")}));
         assert_eq!(eval_in(agent, name, "location.pathname"), json!("/again"));
     }

@@ -334,6 +334,7 @@ fn the_first_use_of_a_hand_over_takes_the_session_and_its_former_driver_is_told(
     assert_eq!(code(world.share(by(me), None, Share { domains: vec!["a.test".into()], ..hand_over() })), Some(Code::BadArgument));
     let first = world.try_deed(you, Some(&mine), ACTS).unwrap();
     assert_eq!((world.session(id).owner.clone(), first.grant, first.epoch), (secret("you"), None, crate::Epoch(2)));
+    assert_eq!(world.effects().pop(), Some(Effect::TakenOver { session: id, was: None }));
     assert!(world.finish(running), "what ran may finish");
     assert_eq!(code(world.begin(waiting)), Some(Code::StaleEpoch));
     assert_eq!(world.begin(first), Ok(()));
@@ -348,6 +349,26 @@ fn the_first_use_of_a_hand_over_takes_the_session_and_its_former_driver_is_told(
     let own = world.open(me, "web");
     assert_eq!(world.admit(by(me), Some("web")).map(|admitted| admitted.session), Ok(own), "its own of that name is meant again");
     assert_eq!(code(world.try_deed(me, Some(&id.to_string()), LOOKS)), GONE);
+}
+
+#[test]
+fn a_capability_shows_its_session_to_whoever_has_it_and_looking_uses_nothing_up() {
+    let (mut world, me, you, id) = two();
+    let once = world.share(by(me), None, Share { uses: Uses::Once, ..act() }).unwrap();
+    let whole = world.share(by(me), None, hand_over()).unwrap();
+    let shown = |world: &mut World, who, capability: &str| {
+        let shown = world.registry.shown_by(by(who), capability, world.now);
+        shown.map(|(id, grant)| (id, grant.map(|grant| grant.right))).map_err(|fault| fault.code)
+    };
+    let stranger = world.visit(Identity::Nobody);
+    for who in [you, stranger, you] {
+        assert_eq!(shown(&mut world, who, &once), Ok((id, Some(Right::Act))));
+        assert_eq!(shown(&mut world, who, &whole), Ok((id, Some(Right::HandOver))));
+    }
+    assert_eq!(world.session(id).owner, secret("me"), "it is whose it was");
+    assert_eq!((world.acts(you, &once), world.acts(you, &whole)), (None, None));
+    assert_eq!((shown(&mut world, you, &once), shown(&mut world, you, &whole)), (Err(Code::SessionNotFound), Ok((id, None))));
+    assert_eq!(shown(&mut world, me, &whole), Err(Code::SessionNotFound));
 }
 
 #[test]

@@ -108,6 +108,23 @@ fn a_session_the_driver_lost_is_undone_and_a_stop_ends_all() {
 
 /// S3.25
 #[test]
+fn a_session_is_unfinished_until_what_it_is_made_for_is_there_or_it_stays_without() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let (made, kept) = (world.open(me, "made"), world.open(me, "kept"));
+    for id in [made, kept] {
+        world.registry.set_unfinished(id);
+        world.add_tab(id);
+    }
+    world.registry.take_persists();
+    assert_eq!([true, false].map(|_| world.registry.finish_making(made)), [true, false], "once");
+    assert!(matches!(&world.registry.take_persists()[..], [Persist::Session(session)] if session.id == made && !session.unfinished));
+    world.registry.undo_unused(kept);
+    assert!(!world.session(kept).unfinished, "what is not taken back is there to stay");
+}
+
+/// S3.25
+#[test]
 fn a_session_is_taken_back_only_while_nothing_is_or_waits_in_it() {
     let mut world = World::new();
     let me = world.connect(secret("me"));

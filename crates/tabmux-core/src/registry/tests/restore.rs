@@ -25,6 +25,7 @@ fn record(number: u32, owner: Identity, phase: Phase) -> Session {
         windows: crate::WindowScope::default(),
         former: Vec::new(),
         loss: crate::Loss::None,
+        unfinished: false,
     }
 }
 
@@ -104,6 +105,19 @@ fn what_was_half_made_is_undone_and_what_was_half_closed_is_finished() {
     world.closed(SessionId(1));
     world.closed(SessionId(2));
     assert_eq!(world.registry.take_persists(), [Persist::Gone(SessionId(1)), Persist::Gone(SessionId(2))]);
+}
+
+/// S3.5, S3.25: who asked for it was never told that it is there.
+#[test]
+fn a_session_whose_making_did_not_come_to_its_end_is_undone_however_much_of_it_is_there() {
+    let left = |number, phase, loss| Session { unfinished: true, loss, ..record(number, token("t"), phase) };
+    let (none, told) = (crate::Loss::None, crate::Loss::Told);
+    let sessions =
+        vec![left(1, Phase::Reserved, none), left(2, Phase::Open, none), left(3, Phase::Opening, told), left(4, Phase::Open, told)];
+    let mut world = World::restored(rules(), [sessions, vec![record(5, token("t"), Phase::Open)]].concat(), vec![]);
+    assert_eq!(world.effects(), [1, 2, 3, 4].map(|number| close(SessionId(number), Ended::Undone)));
+    let me = world.visit(token("t"));
+    assert_eq!(world.names(me), ["s5"]);
 }
 
 /// S1.41: what lost its browser was there before, whatever was being made for it, and whether or not it had tabs.

@@ -49,7 +49,12 @@ impl Model {
         let Some(number) = grant.filter(|grant| self.grants[grant].right == Right::HandOver) else { return (id, grant) };
         let taken = self.grants.remove(&number).expect("it was looked at");
         let former = (self.sessions[&id].owner.clone(), self.handle(id));
+        let name = self.sessions[&id].name.clone();
         self.hand_over(id, identity).expect("it always is");
+        if former.0 != *identity {
+            let was = (self.sessions[&id].name != name).then_some(name);
+            self.effects.insert(format!("taken over {id} {was:?}"));
+        }
         let session = self.sessions.get_mut(&id).expect("it is open");
         session.former.retain(|(who, _)| *who != former.0 && who != identity);
         if former.0 != *identity {

@@ -5,7 +5,6 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use tabmux_core::{Code, Identity, Link, Phase, Session, TabNumber};
-use tabmux_tools::OpenSession;
 
 use crate::hub::CallerOf;
 use crate::testing::{House, Mood, eventually};
@@ -189,6 +188,44 @@ async fn where_others_sent_a_page_is_on_record() {
     assert_eq!(urls, ["http://b.test/"]);
 }
 
+/// S3.5: nobody was told that it is there, and its first page is not what was asked for.
+#[tokio::test]
+async fn a_session_whose_first_page_was_still_on_its_way_is_undone() {
+    for (tool, args) in [
+        ("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/?delay=600000"})),
+        ("navigate", json!({"url": "http://a.test/?delay=600000"})),
+        ("new_page", json!({"url": "http://a.test/?delay=600000"})),
+    ] {
+        let (house, browser) = House::stubborn();
+        let agent = house.agent("a");
+        let opening = agent.begin(tool, args).await;
+        eventually("its tab is there", || records(&house).iter().any(|session| session.tabs.len() == 1)).await;
+        // A daemon that was killed would not close it a second time, as this one would.
+        browser.closes(&[Mood::Good, Mood::Hang]);
+        let next = house.killed_and_started_beside(&browser).await;
+        eventually("nothing is left of it", || (next.sessions(), browser.open()) == (0, 0)).await;
+        assert_eq!(next.agent("a").ok("list_sessions", json!({})).await.structured.unwrap()["sessions"], json!([]), "{tool}");
+        opening.abort();
+    }
+}
+
+/// What the caller was told is there stays: also a session whose first page came too late for its call.
+#[tokio::test]
+async fn a_session_is_there_to_stay_once_its_first_call_has_ended() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    agent.ok("fork", json!({"sessionId": "x", "prefix": "copy"})).await;
+    let late = json!({"url": "http://b.test/?delay=600000", "timeout": 50});
+    assert_eq!(house.agent("b").code("navigate", late).await, Code::Timeout);
+    assert_eq!(house.agent("c").code("navigate", json!({"url": "http://fail.test/"})).await, Code::NavigationFailed);
+    let next = house.killed_and_started_again().await;
+    let open = records(&next).into_iter().filter(|session| session.phase == Phase::Open);
+    let mut names: Vec<String> = open.map(|session| session.name).collect();
+    names.sort();
+    assert_eq!(names, ["browser-1", "browser-1", "copy-1", "x"]);
+}
+
 #[tokio::test]
 async fn what_was_half_opened_is_undone_and_what_was_half_closed_is_finished() {
     let (house, browser) = House::stubborn();
@@ -199,7 +236,11 @@ async fn what_was_half_opened_is_undone_and_what_was_half_closed_is_finished() {
     let opening = agent.begin("start_browser", json!({"sessionId": "opening"})).await;
     eventually("it opens", || browser.asked() == 2).await;
     let closing = agent.begin("close_session", json!({"sessionId": "closing"})).await;
-    house.hub.reserve(&CallerOf::of(agent.client), &OpenSession { name: Some("reserved".into()), ..OpenSession::default() }).unwrap();
+    let reserved = house.hub.register(&CallerOf::of(agent.client)).unwrap().session;
+    house
+        .hub
+        .decide_now(|registry, now| registry.rename(CallerOf::of(agent.client).as_caller(), &reserved.to_string(), "reserved", now))
+        .unwrap();
     house.on_disk().await;
     let phases: Vec<Phase> = records(&house).iter().map(|session| session.phase).collect();
     assert!([Phase::Opening, Phase::Closing, Phase::Reserved].iter().all(|phase| phases.contains(phase)), "{phases:?}");

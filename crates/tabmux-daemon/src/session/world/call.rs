@@ -81,7 +81,7 @@ impl World {
         let outcome = tokio::select! {
             biased;
             ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
-            Ok(fault) = interrupted => Err(fault),
+            Ok(dialog) = interrupted => Err(pages.told_of_page(dialog)),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };
@@ -125,6 +125,9 @@ impl World {
         // Some of it may have gone in the queue.
         common.timeout = common.timeout.map(|given| given.min(limit.left()));
         let ran = tokio::time::timeout_at(limit.deadline, errand.tool.run(pages, &common, args)).await;
+        if pages.has_turn() && matches!(ran, Ok(Ok(_))) {
+            self.finish_making();
+        }
         self.on_record().await;
         let mut reply = ran.unwrap_or_else(|_| Err(late::fault(&late, limit, pages)))?;
         let said = tokio::time::timeout_at(limit.deadline, self.say_after(errand.after, &mut reply, pages, popups)).await;
