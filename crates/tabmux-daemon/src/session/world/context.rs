@@ -133,6 +133,11 @@ impl World {
         }
     }
 
+    /// Whether there is nothing to find again: the next call makes it a context.
+    pub(in crate::session) fn has_lost_all(&self) -> bool {
+        self.hub.look(|registry| registry.session(self.id).is_some_and(Session::is_lost))
+    }
+
     pub(in crate::session) fn was_made(&self) -> bool {
         self.hub.look(|registry| registry.session(self.id).is_some_and(Session::was_made))
     }
