@@ -104,6 +104,8 @@ pub struct Minted {
 struct Client {
     identity: Identity,
     link: Link,
+    /// It asked for something; who never did is owed nothing.
+    has_called: bool,
 }
 
 /// The session one agent of an identity has set.
