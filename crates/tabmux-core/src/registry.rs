@@ -105,6 +105,8 @@ pub struct Minted {
 struct Client {
     identity: Identity,
     link: Link,
+    /// It asked for something; who never did is owed nothing.
+    has_called: bool,
 }
 
 /// The session one agent of an identity has set.
@@ -204,7 +206,7 @@ impl Registry {
             let phase = session.phase;
             // What it was to begin with may be nowhere any more.
             let unfinished = session.unfinished;
-            let unbegun = session.seat == crate::Seat::Clone && session.next_tab == 1 && session.loss == crate::Loss::None;
+            let unbegun = session.seat == crate::Seat::Clone && session.is_reservation();
             let lost = session.owner.is_exclusive() && self.rules.on_lost != OnLost::Keep;
             self.sessions.insert(id, (session, live));
             if phase != crate::Phase::Closing {

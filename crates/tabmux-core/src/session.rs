@@ -190,14 +190,19 @@ impl Session {
         if self.owner == Identity::Nobody { self.uuid.to_string() } else { self.name.clone() }
     }
 
-    /// Whether its browser went away with its pages, and no call opened another yet.
+    /// Whether it ever had a context, with pages or without. The journals of former daemons tell it by its tabs only.
+    pub fn was_made(&self) -> bool {
+        self.context.is_some() || self.loss != Loss::None || self.next_tab > 1
+    }
+
+    /// Whether its browser went away with what it had there, and no call opened another yet.
     pub fn is_lost(&self) -> bool {
-        self.phase == Phase::Reserved && self.next_tab > 1
+        self.phase == Phase::Reserved && self.was_made()
     }
 
     /// Whether its id was given away and nothing was made for it yet (S1.14).
     pub fn is_reservation(&self) -> bool {
-        self.phase == Phase::Reserved && self.next_tab == 1 && self.loss == Loss::None
+        self.phase == Phase::Reserved && !self.was_made()
     }
 
     /// The first of its tabs, which becomes current when the selected one vanished (S4.14).

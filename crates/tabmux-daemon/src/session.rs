@@ -281,12 +281,16 @@ impl SessionHandle {
 
     /// The call that comes after a loss is told of it in place of an answer, once; any other is given back, to be run.
     async fn tell_loss(&self, job: Job) -> Option<Job> {
-        let brings_back = job.errand.tool.comes_after_a_loss() && self.world.can_come_back().await;
+        let brings_back = self.brings_back(job.errand).await;
         let loss = self.world.take_loss(job.admitted.party).await.filter(|_| !brings_back);
         let Some(loss) = loss else { return Some(job) };
         self.world.hub.finish(job.admitted.call);
         drop(job.reply.send(Err(loss)));
         None
+    }
+
+    async fn brings_back(&self, errand: Errand) -> bool {
+        errand.tool.comes_after_a_loss() && self.world.can_come_back().await
     }
 
     /// Runs calls until the session ends.
@@ -310,7 +314,9 @@ impl SessionHandle {
                 },
             };
             let Some(job) = self.tell_loss(job).await else { continue };
-            if self.world.open().await.is_err() {
+            // What was lost comes back in a context of its own: none is made that would be left at once.
+            let comes_back = self.world.has_lost_all() && self.brings_back(job.errand).await;
+            if !comes_back && self.world.open().await.is_err() {
                 // Every waiting call was ended with the reason when the registry was told. Unless that ended the
                 // session too, the next call tries again.
                 continue;

@@ -13,13 +13,13 @@ impl Registry {
             self.take_back(&identity, client, now);
         }
         self.away.retain(|other| *other != identity);
-        self.clients.insert(client, Client { identity, link });
+        self.clients.insert(client, Client { identity, link, has_called: false });
         client
     }
 
     /// A peer is gone. Its waiting calls are cancelled; a running one finishes, unless the session closes (C7).
     pub fn detach(&mut self, client: ClientId, leave: Leave, now: Millis) {
-        let Some(Client { identity, link }) = self.clients.remove(&client) else { return };
+        let Some(Client { identity, link, .. }) = self.clients.remove(&client) else { return };
         self.cancel_waiting_of(client);
         let was_last = self.was_last(&identity, client);
         if was_last {
@@ -27,8 +27,8 @@ impl Registry {
         }
         match (leave, link) {
             (Leave::Goodbye, _) if was_last => self.end_all_of(&identity, Ended::Goodbye),
-            (Leave::Lost, Link::Connection) if was_last && identity.is_exclusive() => self.lose(&identity, now),
-            (Leave::Goodbye | Leave::Lost, _) => {}
+            (Leave::Lost | Leave::ForGood, Link::Connection) if was_last && identity.is_exclusive() => self.lose(&identity, leave, now),
+            (Leave::Goodbye | Leave::Lost | Leave::ForGood, _) => {}
         }
         self.forget_unused(&identity);
         self.note_emptiness(now);
@@ -55,9 +55,10 @@ impl Registry {
     /// The identity a client may act as now. A second live connection with the same secret may not (contract:
     /// `session_exists` on each call); once the first is gone, its next call may.
     pub(super) fn acting(&mut self, client: ClientId, now: Millis) -> Result<Identity, Fault> {
-        let Some(Client { identity, link }) = self.clients.get(&client) else {
+        let Some(Client { identity, link, has_called }) = self.clients.get_mut(&client) else {
             return Err(Fault::new(Code::Unauthorized, "This connection is not registered.", "Connect again."));
         };
+        *has_called = true;
         let (identity, link) = (identity.clone(), *link);
         if identity.is_exclusive() && link == Link::Connection {
             self.take_back(&identity, client, now);
@@ -77,6 +78,10 @@ impl Registry {
             return;
         }
         self.holders.insert(identity.clone(), client);
+        self.end_orphanhood(identity, now);
+    }
+
+    fn end_orphanhood(&mut self, identity: &Identity, now: Millis) {
         for id in self.owned_by(identity) {
             let Some((session, live)) = self.live_mut(id) else { continue };
             if live.orphan.take().is_some() {
@@ -87,17 +92,20 @@ impl Registry {
         }
     }
 
-    /// The connection that drove this identity is gone. The oldest of those that waited drives from now on.
-    fn lose(&mut self, identity: &Identity, now: Millis) {
-        let heirs = self.clients.iter().filter(|(_, other)| other.identity == *identity && other.link == Link::Connection);
-        match (heirs.map(|(id, _)| *id).min(), self.rules.on_lost) {
-            (Some(heir), _) => {
+    /// The connection that drove this identity is gone. The oldest of those that called and were refused drives from now on. Where the others
+    /// were silent, whoever calls or comes first does: the client that was lost may be started again beside them.
+    fn lose(&mut self, identity: &Identity, leave: Leave, now: Millis) {
+        let here = || self.clients.iter().filter(|(_, other)| other.identity == *identity && other.link == Link::Connection);
+        let heir = here().filter(|(_, other)| other.has_called).map(|(id, _)| *id).min();
+        match (here().next().is_some(), self.rules.on_lost) {
+            (true, _) => {
                 self.orphan_all_of(identity, now);
-                self.take_back(identity, heir, now);
+                self.end_orphanhood(identity, now);
+                self.holders.extend(heir.map(|heir| (identity.clone(), heir)));
             }
-            (None, OnLost::Keep) => {}
-            (None, OnLost::Close) => self.end_all_of(identity, Ended::Lost),
-            (None, OnLost::Grace) => self.orphan_all_of(identity, now),
+            (false, OnLost::Keep) => {}
+            (false, OnLost::Grace) if leave == Leave::Lost => self.orphan_all_of(identity, now),
+            (false, OnLost::Close | OnLost::Grace) => self.end_all_of(identity, Ended::Lost),
         }
     }
 

@@ -63,8 +63,8 @@ impl Registry {
         pages: Vec<(Arc<str>, String)>,
         current: usize,
     ) -> Result<Vec<TabId>, Fault> {
+        self.opened(id, house.context)?;
         let Some((session, live)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
-        session.context = Some(house.context);
         session.isolation = house.isolation.to_owned();
         session.settings = house.settings.to_owned();
         session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };

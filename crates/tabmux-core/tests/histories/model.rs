@@ -64,6 +64,8 @@ pub(crate) struct Model {
     pub(crate) now: u64,
     pub(crate) clients: BTreeMap<u64, (Identity, Link)>,
     pub(crate) holders: BTreeMap<Identity, u64>,
+    /// Those who asked for anything.
+    pub(crate) called: BTreeSet<u64>,
     pub(crate) sessions: BTreeMap<u32, Session>,
     pub(crate) currents: BTreeMap<(Identity, Option<u8>), u32>,
     pub(crate) numbers: BTreeMap<(Identity, Kind), u32>,
@@ -91,6 +93,7 @@ impl Model {
             now: 0,
             clients: BTreeMap::new(),
             holders: BTreeMap::new(),
+            called: BTreeSet::new(),
             sessions: BTreeMap::new(),
             currents: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -234,6 +237,10 @@ impl Model {
         if *self.holders.entry(identity.clone()).or_insert(client) != client {
             return;
         }
+        self.end_orphanhood(identity);
+    }
+
+    fn end_orphanhood(&mut self, identity: &Identity) {
         let now = self.now;
         for session in self.sessions.values_mut().filter(|session| session.owner == *identity && session.orphan_until.is_some()) {
             session.orphan_until = None;
@@ -258,20 +265,24 @@ impl Model {
             return DONE;
         }
         self.holders.remove(&identity);
-        let heir = self.clients.iter().find(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
+        let here = || self.clients.iter().filter(|(_, other)| **other == (identity.clone(), Link::Connection)).map(|(id, _)| *id);
+        let (is_here, heir) = (here().next().is_some(), here().find(|id| self.called.contains(id)));
         let owned = self.owned(&identity);
         let bound = matches!(identity, Identity::Secret(_)) && link == Link::Connection;
-        match (leave, heir, self.rules.on_lost) {
+        match (leave, is_here, self.rules.on_lost) {
             (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
-            (Leave::Lost, ..) if !bound => DONE,
-            (Leave::Lost, Some(heir), _) => {
+            (Leave::Lost | Leave::ForGood, ..) if !bound => DONE,
+            (Leave::Lost | Leave::ForGood, true, _) => {
                 owned.iter().for_each(|id| self.orphan(*id));
-                self.take_back(&identity, heir);
+                self.end_orphanhood(&identity);
+                self.holders.extend(heir.map(|heir| (identity, heir)));
                 DONE
             }
-            (Leave::Lost, None, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
-            (Leave::Lost, None, OnLost::Keep) => DONE,
-            (Leave::Lost, None, OnLost::Grace) => {
+            (Leave::Lost | Leave::ForGood, false, OnLost::Keep) => DONE,
+            (Leave::Lost | Leave::ForGood, false, OnLost::Close) | (Leave::ForGood, false, OnLost::Grace) => {
+                self.end_all(&owned, Ended::Lost).and(DONE)
+            }
+            (Leave::Lost, false, OnLost::Grace) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 DONE
             }
@@ -285,6 +296,7 @@ impl Model {
 
     fn acting(&mut self, client: u64) -> Result<Identity, Code> {
         let (identity, link) = self.clients.get(&client).cloned().ok_or(Code::Unauthorized)?;
+        self.called.insert(client);
         if matches!(identity, Identity::Secret(_)) && link == Link::Connection {
             self.take_back(&identity, client);
             if self.holders[&identity] != client {

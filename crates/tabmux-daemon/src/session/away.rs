@@ -45,6 +45,13 @@ impl World {
         *self.seen() = Some(Seen { epoch: NEVER, at: None, tabs, unheard: None });
     }
 
+    /// Its pages are gone, which the loss itself says: nobody closed them.
+    pub(super) fn lost_sight(&self) {
+        if let Some(seen) = self.seen().as_mut() {
+            seen.tabs.clear();
+        }
+    }
+
     /// Says first what happened since the driver's last reply, if the session was without one in between.
     pub(super) fn welcome_back(&self, admitted: &Admitted) {
         let before = self.seen().take_if(|seen| admitted.party == Party::Owner && seen.epoch != admitted.epoch);

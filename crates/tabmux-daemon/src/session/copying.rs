@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use tabmux_core::{Code, Fault, Identity, Party, Phase, Session, TabId};
+use tabmux_core::{Code, Fault, Identity, Party, Session, TabId};
 use tabmux_driver::{Arrival, Beginning, Context, ContextSpec, Copied, Footprint, HOUSEKEEPING, PageSeed, ReadOnce, Source, StorageState};
 use tokio::sync::OnceCell;
 
@@ -173,7 +173,7 @@ impl World {
         match self.beginning(whence).await {
             Ok(beginning) => spec.source = Some(beginning),
             // It lost its browser and must not lose its name too, only because its source is gone by now.
-            Err(fault) if self.had_tabs() => self.add_news(format!("It starts without the logins of {whence}: {}", fault.message)),
+            Err(fault) if self.was_made() => self.add_news(format!("It starts without the logins of {whence}: {}", fault.message)),
             Err(fault) => return Err(fault),
         }
         Ok(None)
@@ -236,32 +236,36 @@ impl World {
         }
     }
 
-    /// The context as something that others can begin with. One that was never opened is not opened for that.
+    /// The context as something that others can begin with. One that was never opened, or was lost, is not opened for that.
     /// Boxed, because opening one session may read another, whose opening may read another still.
     pub(super) fn source(self: &Arc<Self>) -> BoxFuture<'_, Result<Arc<dyn Source>, Fault>> {
         let read = async {
-            let seen = |session: &Session| (session.handle(), session.phase, session.is_lost());
-            let seen = self.hub.look(|registry| registry.session(self.id).map(seen));
-            let (name, phase, is_lost) = seen.unwrap_or_else(|| (self.id.to_string(), Phase::Closing, false));
-            if is_lost {
-                let hint = if self.can_come_back().await {
-                    "Call restore in it, which brings back its pages and logins as they were saved last, and copy it then."
-                } else {
-                    "Nothing of it was saved. Navigate in it and log in first, or use another source."
-                };
-                return Err(Fault::new(Code::BrowserCrashed, format!("Session '{name}' lost its browser, and its logins with it."), hint));
-            }
-            if phase == Phase::Reserved {
-                let message = format!("Session '{name}' has no page yet, so there is nothing to copy.");
-                return Err(Fault::new(Code::BadArgument, message, "Navigate in it first, or start a session without `from`."));
-            }
-            let context = self.open().await?;
+            let Some(context) = self.find().await? else { return Err(self.nothing_to_copy().await) };
             context.source().ok_or_else(|| {
-                let message = format!("Session '{name}' cannot be copied: its cookies are not its own.");
+                let message = format!("Session '{}' cannot be copied: its cookies are not its own.", self.called());
                 Fault::new(Code::Unsupported, message, "Copy a session of the isolation context or browser.")
             })
         };
         read.boxed()
+    }
+
+    async fn nothing_to_copy(&self) -> Fault {
+        let name = self.called();
+        if !self.was_made() {
+            let message = format!("Session '{name}' has no page yet, so there is nothing to copy.");
+            return Fault::new(Code::BadArgument, message, "Navigate in it first, or start a session without `from`.");
+        }
+        let hint = if self.can_come_back().await {
+            "Call restore in it, which brings back its pages and logins as they were saved last, and copy it then."
+        } else {
+            "Nothing of it was saved. Navigate in it and log in first, or use another source."
+        };
+        Fault::new(Code::BrowserCrashed, format!("Session '{name}' lost its browser, and its logins with it."), hint)
+    }
+
+    /// As its owner knows it.
+    fn called(&self) -> String {
+        self.hub.look(|registry| registry.session(self.id).map(Session::handle)).unwrap_or_else(|| self.id.to_string())
     }
 
     /// Its pages as they are now, in their order, and which is current. One that does not answer is copied by its address.

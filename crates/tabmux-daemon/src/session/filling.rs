@@ -55,7 +55,7 @@ impl World {
     pub(super) async fn let_copies_go_on(&self) {
         // Those that a former daemon left unfinished begin to read only when they are found again.
         let unfinished = self.hub.copies_of(self.id).into_iter().filter(|copy| !copy.spec().footprint.pending.is_empty());
-        let finding = futures::future::join_all(unfinished.map(|copy| async move { drop(copy.world.open().await) }));
+        let finding = futures::future::join_all(unfinished.map(|copy| async move { drop(copy.world.find().await) }));
         let going_on = async {
             drop(tokio::time::timeout(FINDING, finding).await);
             self.hub.sources.have_read(self.id).await;

@@ -26,6 +26,7 @@ impl World {
                 let since = self.each_page(|page| page.url());
                 self.move_into(self.spec(), lost, None).await?;
                 self.found().await;
+                self.forget_missing().await;
                 self.say_left_behind(&since);
                 Ok(())
             }

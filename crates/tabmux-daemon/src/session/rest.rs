@@ -88,7 +88,11 @@ impl Rest {
                     known.origins.push(kept);
                 }
                 Err(error) => {
-                    known.missing.insert(origin.clone(), vec![error.to_string().trim_end_matches('.').to_owned()]);
+                    let mut why = error.to_string().trim_end_matches('.').to_owned();
+                    if known.origins.iter().any(|older| older.origin == origin) {
+                        why += ", but what was read of it before";
+                    }
+                    known.missing.insert(origin.clone(), vec![why]);
                     self.give_up(&origin);
                 }
             }
@@ -153,6 +157,9 @@ mod tests {
             match origin {
                 "http://bad.test" => Err(DriverError::StorageRefused("no".into())),
                 "http://slow.test" => std::future::pending().await,
+                "http://worse.test" if self.asked.lock().unwrap().iter().filter(|asked| *asked == origin).count() > 1 => {
+                    Err(DriverError::StorageRefused("no".into()))
+                }
                 _ => self.inner.kept(origin).await,
             }
         }
@@ -234,5 +241,24 @@ mod tests {
         assert_eq!((&missing[1..], has_more), (&["http://slow.test: it was not read in time".to_owned()][..], true));
         let (asked, _, has_more) = session.saved().await;
         assert_eq!((asked, has_more), (vec!["http://b.test".into(), "http://slow.test".into()], false), "it may have time another time");
+    }
+
+    /// What cannot be read again, or not in time, stays as it was read before.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_once_is_not_replaced_by_nothing() {
+        let mut session = Session::new().await;
+        let slow = OriginStorage { origin: "http://slow.test".into(), ..OriginStorage::default() };
+        session.known.origins.push(slow);
+        session.go("slow").await;
+        session.go("worse").await;
+        let keeps = |read: &AtRest| read.state.origins.iter().map(|kept| kept.origin.clone()).collect::<Vec<_>>();
+        let first = session.read(Which::Shown).await;
+        assert_eq!((keeps(&first).len(), first.missing.len()), (2, 0), "{:?}", first.missing);
+        let second = session.read(Which::Shown).await;
+        assert_eq!(keeps(&second).len(), 2);
+        let why = &second.missing["http://worse.test"];
+        assert!(why[0].ends_with("no, but what was read of it before"), "{why:?}");
+        let third = session.read(Which::Left).await;
+        assert_eq!((keeps(&third).len(), third.missing.contains_key("http://slow.test")), (2, false));
     }
 }

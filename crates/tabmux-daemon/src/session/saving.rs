@@ -319,6 +319,21 @@ impl World {
         }
     }
 
+    /// It was said what did not come back. From then on the session is one without it, and misses nothing.
+    pub(super) async fn forget_missing(&self) {
+        let _writing = self.saving.lock().await;
+        let forgetting = self.place.on_disk(|place| match place.read(&place.saved) {
+            Ok(Some(saved)) if !saved.missing.is_empty() => {
+                let text = serde_json::to_string(&Saved { missing: BTreeMap::new(), ..saved }).expect("texts and numbers are JSON");
+                place.write(&place.saved, &text)
+            }
+            _ => Ok(()),
+        });
+        if let Ok(Err(fault)) = forgetting.await {
+            tracing::warn!(session = %self.id, %fault, "what did not come back may be said again");
+        }
+    }
+
     /// It is back: what it lost is what is saved of it, until it rests again.
     pub(super) async fn found(&self) {
         let _writing = self.saving.lock().await;

@@ -285,6 +285,7 @@ impl World {
 
     /// Everybody who knew the session is to be told.
     pub(super) fn lose(&self, fault: Fault) {
+        self.lost_sight();
         let lost = Lost::new(fault, locked(&self.news).parties());
         *locked(&self.loss) = Some(lost);
     }

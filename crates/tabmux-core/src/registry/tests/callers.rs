@@ -41,6 +41,38 @@ fn the_waiting_connection_takes_over_when_the_first_is_lost() {
     assert_eq!(code(world.admit(by(third), None)), Some(Code::SessionExists), "the oldest goes first");
 }
 
+/// S2.23: whoever of them calls first, or the lost one that was started again; before them all who called already and was refused.
+#[test]
+fn a_silent_connection_does_not_keep_a_session_from_who_is_started_again() {
+    for has_called in [false, true] {
+        let mut world = World::new();
+        let first = world.connect(secret("me"));
+        let id = world.open(first, "web");
+        let sibling = world.connect(secret("me"));
+        if has_called {
+            assert_eq!(code(world.admit(by(sibling), None)), Some(Code::SessionExists));
+        }
+        world.leave(first, Leave::Lost);
+        let again = world.connect(secret("me"));
+        let (driver, other) = if has_called { (sibling, again) } else { (again, sibling) };
+        assert_eq!(world.admit(by(driver), None).map(|admitted| admitted.session), Ok(id));
+        assert_eq!(code(world.admit(by(other), None)), Some(Code::SessionExists));
+    }
+}
+
+/// S3.17: whom nobody can be again, nobody waits for; unless nothing is to end with its connection.
+#[test]
+fn what_was_lost_for_good_ends_at_once() {
+    for (on_lost, left) in [(OnLost::Grace, 0), (OnLost::Close, 0), (OnLost::Keep, 1)] {
+        let mut world = World::with(Rules { on_lost, ..rules() });
+        let client = world.connect(secret("me"));
+        let id = world.open(client, "web");
+        world.leave(client, Leave::ForGood);
+        let ended = if left == 0 { vec![close(id, Ended::Lost)] } else { vec![] };
+        assert_eq!((world.effects(), world.orphaned()), (ended, 0), "{on_lost:?}");
+    }
+}
+
 /// S2.23
 #[test]
 fn a_waiting_connection_that_says_nothing_keeps_the_session_from_the_grace_clock() {

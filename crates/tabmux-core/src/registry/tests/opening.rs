@@ -167,7 +167,7 @@ fn a_session_whose_browser_is_lost_keeps_its_name_and_starts_afresh() {
     assert!(world.session(other).tabs.contains_key(&kept), "others notice nothing");
     let unused = world.reserve(by(me), plain(Some("unused"))).unwrap().session;
     let is_lost = |world: &World, id| world.session(id).is_lost();
-    assert_eq!([lost, other, unused].map(|id| is_lost(&world, id)), [true, false, false], "what never had a page has lost none");
+    assert_eq!([lost, other, unused].map(|id| is_lost(&world, id)), [true, false, false], "what was never made has lost nothing");
     assert_eq!(world.registry.counts().lost, 1);
     for (said, left) in [(Loss::Untold, Loss::Untold), (Loss::Told, Loss::None)] {
         world.registry.set_loss(lost, said);
@@ -194,10 +194,11 @@ fn what_is_only_reserved_is_not_active_and_can_be_given_up() {
     world.registry.browser_lost(lost, &why);
     let pageless = world.open(me, "pageless");
     world.registry.browser_lost(pageless, &why);
-    let is_reservation = |id| world.session(id).is_reservation();
-    assert_eq!([unused, asked, open, lost, pageless].map(is_reservation), [true, true, false, false, false]);
+    let of_all = |is: fn(&Session) -> bool| [unused, asked, open, lost, pageless].map(|id| is(world.session(id)));
+    assert_eq!(of_all(Session::is_reservation), [true, true, false, false, false]);
+    assert_eq!(of_all(Session::is_lost), [false, false, false, true, true], "also what had no page");
     let counts = world.registry.counts();
-    assert_eq!((counts.sessions, counts.lost, counts.reserved, counts.active), (5, 1, 2, 2));
+    assert_eq!((counts.sessions, counts.lost, counts.reserved, counts.active), (5, 2, 2, 1));
     world.admit(by(me), Some("asked")).unwrap();
     world.effects();
     for id in [unused, asked, open, lost] {

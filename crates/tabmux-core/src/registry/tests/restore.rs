@@ -135,7 +135,7 @@ fn a_session_whose_next_browser_was_being_opened_keeps_its_name() {
 /// S3.21, S3.25: what a copy was to begin with may be gone, so one that had not begun is undone; one that lost its browser goes on.
 #[test]
 fn a_copy_that_had_not_begun_is_undone() {
-    let copy = |number, next_tab| Session { seat: Seat::Clone, next_tab, ..record(number, token("t"), Phase::Reserved) };
+    let copy = |number, next_tab| Session { context: None, seat: Seat::Clone, next_tab, ..record(number, token("t"), Phase::Reserved) };
     let mut world = World::restored(rules(), vec![copy(1, 1), copy(2, 3)], vec![]);
     assert_eq!(world.effects(), [close(SessionId(1), Ended::Undone)]);
     let me = world.visit(token("t"));

@@ -1,7 +1,7 @@
 //! What is said first to who comes back.
 
 use serde_json::json;
-use tabmux_core::{Identity, Link, TabId};
+use tabmux_core::{Code, Identity, Link, TabId};
 use tabmux_driver::Navigation;
 
 use crate::testing::{House, eventually};
@@ -145,6 +145,20 @@ async fn the_next_daemon_says_what_happened_between_them() {
         let said = back.eval("web", "location.href").await.unwrap();
         assert_eq!(said.lines().collect::<Vec<_>>(), ["While nobody drove this session: t1 went to http://c.test/.", "\"http://b.test/\""]);
     }
+}
+
+/// What went with the browser, nobody closed: the loss says all there is to say.
+#[tokio::test]
+async fn pages_that_went_with_their_browser_were_not_closed_by_anybody() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
+    agent.lost();
+    house.operator().eval("web", "endBrowser()").await.unwrap_err();
+    let back = house.agent("a");
+    assert_eq!(back.eval("web", "1").await.unwrap_err().code, Code::BrowserCrashed);
+    let said = back.ok("navigate", json!({"sessionId": "web", "url": "http://b.test/"})).await.text;
+    assert!(!said.contains("was closed"), "{said}");
 }
 
 /// What its driver was there for is nothing new after a restart, however the page got there.

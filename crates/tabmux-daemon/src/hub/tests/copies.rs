@@ -344,6 +344,21 @@ async fn a_source_that_a_copy_finds_lost_says_so_itself_too() {
     agent.ok("navigate", json!({"sessionId": "main", "url": "http://a.test/"})).await;
 }
 
+/// Two that find out at once: neither opens it anew, which only a call of its own does.
+#[tokio::test]
+async fn who_reads_a_source_that_is_lost_opens_nothing_in_it() {
+    let (house, browser) = House::stubborn();
+    logged_in(&house.agent("a"), "main").await;
+    browser.adopts(&[Mood::Fail]);
+    let next = house.killed_and_started_beside(&browser).await;
+    let main = next.session();
+    let (one, other) = futures::join!(main.source(), main.source());
+    assert_eq!([one.err(), other.err()].map(|fault| fault.map(|fault| fault.code)), [Some(Code::BrowserCrashed); 2]);
+    assert!(next.hub.look(|registry| registry.records().all(tabmux_core::Session::is_lost)));
+    assert_eq!(browser.asked(), 1, "only the former daemon asked for a context");
+    assert_eq!(next.agent("a").eval("main", "1").await.unwrap_err().code, Code::BrowserCrashed, "its own call is told");
+}
+
 /// S3.14: whoever takes a session over is not copied by those who had copies of it before.
 #[tokio::test]
 async fn a_copy_that_lost_its_browser_does_not_begin_with_what_another_drives_by_now() {
@@ -413,6 +428,21 @@ async fn a_source_stays_until_a_copy_that_a_former_daemon_left_unfinished_goes_o
     browser.let_go();
     closing.await.unwrap().unwrap();
     assert_eq!(browser.open(), 1);
+}
+
+/// A copy that is lost reads nothing any more: it keeps its name, and nothing is opened for it, when its source is closed.
+#[tokio::test]
+async fn a_lost_copy_is_left_as_it_is_when_its_source_ends() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    logged_in(&agent, "main").await;
+    let _pending = browser.tells_footprint(Footprint { pending: vec!["http://a.test".into()], ..Footprint::default() });
+    start(&agent, "copy", "main").await;
+    agent.eval("copy", "endBrowser()").await.unwrap_err();
+    eventually("both are lost", || house.hub.look(|registry| registry.counts().lost == 2)).await;
+    agent.ok("close_session", json!({"sessionId": "main"})).await;
+    eventually("the source is gone", || house.sessions() == 1).await;
+    assert_eq!((house.hub.look(|registry| registry.counts().lost), browser.asked()), (1, 2));
 }
 
 /// What was only told is kept on disk, for its owner alone, as long as some of it has not arrived; what can be read again is not.

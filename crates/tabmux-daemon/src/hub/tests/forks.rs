@@ -235,3 +235,22 @@ async fn a_sessions_logins_are_kept_in_a_profile() {
     let kept = agent.ok("storage", json!({"sessionId": "copy"})).await.structured.unwrap();
     assert_eq!(kept["items"][0]["value"], json!("ann"));
 }
+
+/// It had no page to lose, and its logins all the same.
+#[tokio::test]
+async fn forks_without_pages_are_lost_with_their_browser_and_outlive_their_source() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "main", "navigationUrl": "http://a.test/"})).await;
+    agent.ok("start_browser", json!({"sessionId": "other", "navigationUrl": "http://a.test/"})).await;
+    agent.ok("close_page", json!({"sessionId": "main", "pageIdx": 0})).await;
+    fork(&agent, Some("main"), 2, None).await.unwrap();
+    agent.eval("other", "endBrowser()").await.unwrap_err();
+    eventually("all of them are lost", || house.hub.look(|registry| registry.counts().lost == 4)).await;
+    agent.ok("close_session", json!({"sessionId": "main"})).await;
+    let listed = agent.ok("list_sessions", json!({})).await.structured.unwrap()["sessions"].clone();
+    let states: Vec<_> = listed.as_array().unwrap().iter().map(|row| (row["sessionId"].clone(), row["state"].clone())).collect();
+    assert_eq!(states, ["other", "main-1", "main-2"].map(|name| (json!(name), json!("lost"))));
+    assert_eq!(agent.code("navigate", json!({"sessionId": "main-1", "url": "http://a.test/"})).await, Code::BrowserCrashed);
+    agent.ok("navigate", json!({"sessionId": "main-1", "url": "http://a.test/"})).await;
+}

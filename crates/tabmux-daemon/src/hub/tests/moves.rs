@@ -256,6 +256,41 @@ async fn what_a_session_lost_with_its_browser_comes_back() {
     eventually("nothing of it is left", || saved(&house, "") == 0).await;
 }
 
+/// A restore makes the one context that it brings everything back in; so a copy reads no source for it, and misses none that is gone.
+#[tokio::test]
+async fn a_copy_that_comes_back_needs_no_source() {
+    let house = saving();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    agent.ok("start_browser", json!({"sessionId": "copy", "from": "web", "navigationUrl": "http://a.test/copied"})).await;
+    eventually("it is saved", || texts(&house).contains("copied") && saved(&house, ".json") == 2).await;
+    agent.ok("close_session", json!({"sessionId": "web"})).await;
+    agent.eval("copy", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "copy"})).await.text;
+    assert_eq!(said, "Brought back 1 page.\nt2 http://a.test/copied (current)");
+    assert_eq!(agent.eval("copy", "document.cookie").await.unwrap().trim_matches('"'), "token=1");
+}
+
+/// Once what did not come back was said, the session misses it no more.
+#[tokio::test]
+async fn what_was_never_saved_is_said_by_the_first_restore_only() {
+    let house = saving();
+    let agent = house.agent("a");
+    busy(&agent).await;
+    eventually("it is saved", || ["token", "ann", "two", "\"current\":0"].iter().all(|word| texts(&house).contains(word))).await;
+    let file = house.dir.path().join(format!("state/saved/{}.json", house.hub.look(|registry| registry.records().next().unwrap().id)));
+    let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    saved["missing"] = json!({"http://slow.test": ["it was not read in time"]});
+    std::fs::write(&file, saved.to_string()).unwrap();
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.contains("not brought back: http://slow.test: it was not read in time."), "{said}");
+    agent.eval("web", "endBrowser()").await.unwrap_err();
+    let said = agent.ok("restore", json!({"sessionId": "web"})).await.text;
+    assert!(said.starts_with("Brought back 2 pages."), "{said}");
+    assert_whole(&agent).await;
+}
+
 /// What the session did since it began afresh is given up for it, and said; so is what was saved of that.
 #[tokio::test]
 async fn what_a_restore_gives_up_is_named() {

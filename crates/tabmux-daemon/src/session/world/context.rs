@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, Loss, TabId};
+use tabmux_core::{Code, Fault, Loss, Session, TabId};
 use tabmux_driver::{Browser, Context, DriverError, HOUSEKEEPING, Handle, PageRecord, failpoint};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,8 +25,19 @@ type InBrowser = (Arc<dyn Browser>, Arc<dyn Context>);
 impl World {
     /// The context, made or found again when there is none yet. When that fails the session is over and its seat free (S3.25).
     pub(in crate::session) async fn open(self: &Arc<Self>) -> Result<Arc<dyn Context>, Fault> {
+        self.open_held(&mut *self.context.lock().await).await
+    }
+
+    /// The context where there is one, found again if a former daemon made it. For those who do not call the session themselves: one that
+    /// lost its browser starts afresh only by a call of its own.
+    pub(in crate::session) async fn find(self: &Arc<Self>) -> Result<Option<Arc<dyn Context>>, Fault> {
         let mut context = self.context.lock().await;
-        if let Some(context) = &*context {
+        let is_there = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
+        if is_there { self.open_held(&mut context).await.map(Some) } else { Ok(None) }
+    }
+
+    async fn open_held(self: &Arc<Self>, context: &mut Option<Arc<dyn Context>>) -> Result<Arc<dyn Context>, Fault> {
+        if let Some(context) = context {
             return Ok(Arc::clone(context));
         }
         if self.stop.is_cancelled() {
@@ -35,7 +46,7 @@ impl World {
         let former = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.context.is_some()));
         let loss_said = self.loss_said.swap(false, Ordering::Relaxed);
         match self.open_in_time().await {
-            Ok(opened) => Ok(self.be_in(&mut context, opened)),
+            Ok(opened) => Ok(self.be_in(context, opened)),
             // It went with somebody else's browser that does not listen any more, or with one that did not survive the former daemon:
             // this call says so, unless the one before did when the connection broke, and the next one starts afresh.
             Err(fault) if former && matches!(fault.code, Code::BrowserCrashed | Code::BrowserNotFound) => {
@@ -51,7 +62,7 @@ impl World {
                 Err(fault)
             }
             // It lost a browser of its user's, who has not started it again: the name is kept until they do.
-            Err(fault) if !former && self.spec().endpoint.is_some() && self.had_tabs() => {
+            Err(fault) if !former && self.spec().endpoint.is_some() && self.was_made() => {
                 self.hub.decide_now(|registry, _| registry.browser_lost(self.id, &fault));
                 Err(fault)
             }
@@ -122,8 +133,13 @@ impl World {
         }
     }
 
-    pub(in crate::session) fn had_tabs(&self) -> bool {
-        self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.next_tab > 1))
+    /// Whether there is nothing to find again: the next call makes it a context.
+    pub(in crate::session) fn has_lost_all(&self) -> bool {
+        self.hub.look(|registry| registry.session(self.id).is_some_and(Session::is_lost))
+    }
+
+    pub(in crate::session) fn was_made(&self) -> bool {
+        self.hub.look(|registry| registry.session(self.id).is_some_and(Session::was_made))
     }
 
     /// On a task of its own, so that a panic in a driver ends this session only. A session that is closed meanwhile
