@@ -96,8 +96,6 @@ pub enum Leave {
     Goodbye,
     /// Its connection ended; a crash cannot be told from an exit.
     Lost,
-    /// The same, and nobody can ever come as it again: there is nobody to wait for.
-    ForGood,
 }
 
 /// What a lost connection does to its sessions (C7).

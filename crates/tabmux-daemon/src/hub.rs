@@ -300,11 +300,6 @@ impl Presence {
     pub(crate) fn begin(hub: &Arc<Hub>, identity: Identity, link: Link, profile: Profile) -> Option<Self> {
         hub.attach(identity, link, profile).map(|client| Self { hub: Arc::clone(hub), client })
     }
-
-    /// It is lost, and was known by its connection alone: nobody comes as it again.
-    pub(crate) fn end_for_good(self) {
-        self.hub.detach(self.client, Leave::ForGood);
-    }
 }
 
 impl Drop for Presence {

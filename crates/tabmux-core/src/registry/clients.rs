@@ -27,8 +27,8 @@ impl Registry {
         }
         match (leave, link) {
             (Leave::Goodbye, _) if was_last => self.end_all_of(&identity, Ended::Goodbye),
-            (Leave::Lost | Leave::ForGood, Link::Connection) if was_last && identity.is_exclusive() => self.lose(&identity, leave, now),
-            (Leave::Goodbye | Leave::Lost | Leave::ForGood, _) => {}
+            (Leave::Lost, Link::Connection) if was_last && identity.is_exclusive() => self.lose(&identity, now),
+            (Leave::Goodbye | Leave::Lost, _) => {}
         }
         self.forget_unused(&identity);
         self.note_emptiness(now);
@@ -94,7 +94,7 @@ impl Registry {
 
     /// The connection that drove this identity is gone. The oldest of those that called and were refused drives from now on. Where the others
     /// were silent, whoever calls or comes first does: the client that was lost may be started again beside them.
-    fn lose(&mut self, identity: &Identity, leave: Leave, now: Millis) {
+    fn lose(&mut self, identity: &Identity, now: Millis) {
         let here = || self.clients.iter().filter(|(_, other)| other.identity == *identity && other.link == Link::Connection);
         let heir = here().filter(|(_, other)| other.has_called).map(|(id, _)| *id).min();
         match (here().next().is_some(), self.rules.on_lost) {
@@ -104,8 +104,8 @@ impl Registry {
                 self.holders.extend(heir.map(|heir| (identity.clone(), heir)));
             }
             (false, OnLost::Keep) => {}
-            (false, OnLost::Grace) if leave == Leave::Lost => self.orphan_all_of(identity, now),
-            (false, OnLost::Close | OnLost::Grace) => self.end_all_of(identity, Ended::Lost),
+            (false, OnLost::Close) => self.end_all_of(identity, Ended::Lost),
+            (false, OnLost::Grace) => self.orphan_all_of(identity, now),
         }
     }
 

@@ -271,17 +271,15 @@ impl Model {
         let bound = matches!(identity, Identity::Secret(_)) && link == Link::Connection;
         match (leave, is_here, self.rules.on_lost) {
             (Leave::Goodbye, ..) => self.end_all(&owned, Ended::Goodbye).and(DONE),
-            (Leave::Lost | Leave::ForGood, ..) if !bound => DONE,
-            (Leave::Lost | Leave::ForGood, true, _) => {
+            (Leave::Lost, ..) if !bound => DONE,
+            (Leave::Lost, true, _) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 self.end_orphanhood(&identity);
                 self.holders.extend(heir.map(|heir| (identity, heir)));
                 DONE
             }
-            (Leave::Lost | Leave::ForGood, false, OnLost::Keep) => DONE,
-            (Leave::Lost | Leave::ForGood, false, OnLost::Close) | (Leave::ForGood, false, OnLost::Grace) => {
-                self.end_all(&owned, Ended::Lost).and(DONE)
-            }
+            (Leave::Lost, false, OnLost::Keep) => DONE,
+            (Leave::Lost, false, OnLost::Close) => self.end_all(&owned, Ended::Lost).and(DONE),
             (Leave::Lost, false, OnLost::Grace) => {
                 owned.iter().for_each(|id| self.orphan(*id));
                 DONE

@@ -179,7 +179,7 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     )
         .prop_map(|(right, uses, ttl_ms, tools)| Wish { right, uses, ttl_ms, tools: tools.filter(|_| right != Right::HandOver) });
     let link = select(vec![Link::Connection, Link::Connection, Link::None]);
-    let leave = select(vec![Leave::Lost, Leave::Lost, Leave::Goodbye, Leave::ForGood]);
+    let leave = select(vec![Leave::Lost, Leave::Lost, Leave::Goodbye]);
     let lane = select(vec![Lane::Queue, Lane::Queue, Lane::Queue, Lane::Beside]);
     let seat = select(vec![Seat::Plain, Seat::Plain, Seat::Clone]);
     let kind = select(vec![Kind::Browser, Kind::Browser, Kind::Ios]);

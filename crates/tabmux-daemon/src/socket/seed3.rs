@@ -1,7 +1,6 @@
 //! Seed 3's methods, `browser.agent_session.open|tab|dispose|list`, as another front of the same hub. A
 //! connection is one-shot and speaks for the operator, or for the capability it shows, unless it identifies
-//! itself (`system.identify`) as long-lived: then it is a caller of its own, and its sessions end with it: nobody could
-//! come back to them (S3.17).
+//! itself (`system.identify`) as long-lived: then it is a caller of its own, and losing it orphans its sessions (S3.17).
 
 use std::sync::Arc;
 
@@ -61,8 +60,7 @@ impl Door {
             next = match line {
                 Line::Whole(line) => Frame::parse(&line),
                 Line::TooLong { bytes, .. } => Err(too_long(bytes)),
-                // Not when the daemon ends it: the next one finds the sessions.
-                Line::End => return callers.own.into_iter().for_each(Presence::end_for_good),
+                Line::End => return,
             };
         }
     }

@@ -60,19 +60,6 @@ fn a_silent_connection_does_not_keep_a_session_from_who_is_started_again() {
     }
 }
 
-/// S3.17: whom nobody can be again, nobody waits for; unless nothing is to end with its connection.
-#[test]
-fn what_was_lost_for_good_ends_at_once() {
-    for (on_lost, left) in [(OnLost::Grace, 0), (OnLost::Close, 0), (OnLost::Keep, 1)] {
-        let mut world = World::with(Rules { on_lost, ..rules() });
-        let client = world.connect(secret("me"));
-        let id = world.open(client, "web");
-        world.leave(client, Leave::ForGood);
-        let ended = if left == 0 { vec![close(id, Ended::Lost)] } else { vec![] };
-        assert_eq!((world.effects(), world.orphaned()), (ended, 0), "{on_lost:?}");
-    }
-}
-
 /// S2.23
 #[test]
 fn a_waiting_connection_that_says_nothing_keeps_the_session_from_the_grace_clock() {
