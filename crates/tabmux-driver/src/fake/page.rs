@@ -122,6 +122,25 @@ impl FakePage {
         Ok(!matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != "")
     }
 
+    /// The document that was asked for is there.
+    fn show(&self, to: Navigation<'_>, visit: Visit) -> Result<()> {
+        let mut state = locked(&self.state);
+        if self.is_closed() {
+            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
+        }
+        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
+        state.dialog = None;
+        state.added.clear();
+        state.form = Form::default();
+        state.chooser = None;
+        state.documents += 1;
+        let key = state.documents.to_string();
+        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
+        state.traffic.begin(&key, request);
+        self.life.send_replace(Life::Document(state.documents));
+        Ok(())
+    }
+
     fn has(&self, selector: &Selector) -> bool {
         let state = locked(&self.state);
         state.form.shows(state.documents, selector).unwrap_or_default()
@@ -168,21 +187,12 @@ impl Page for FakePage {
             }
         }
         self.filled(&visit.url).await;
-        let mut state = locked(&self.state);
-        if self.is_closed() {
-            return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
+        let alert = visit.alert.clone();
+        self.show(to, visit)?;
+        match alert {
+            Some(text) => self.perform(Script::Ask { kind: "alert", text }).await.map(drop),
+            None => Ok(()),
         }
-        state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
-        state.dialog = None;
-        state.added.clear();
-        state.form = Form::default();
-        state.chooser = None;
-        state.documents += 1;
-        let key = state.documents.to_string();
-        let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
-        state.traffic.begin(&key, request);
-        self.life.send_replace(Life::Document(state.documents));
-        Ok(())
     }
 
     async fn evaluate(&self, script: &str) -> Result<Value> {
