@@ -26,6 +26,8 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) underway: bool,
     /// How many of those came to nothing, and left the page where it was.
     pub(in crate::page) fruitless: u64,
+    /// Downloads that it began.
+    pub(in crate::page) downloads: u64,
     /// The document is Chromium's own error page.
     pub(in crate::page) unreachable: bool,
     pub(in crate::page) life: Life,
