@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Found, Picked, Standing};
 use super::{Effect, Registry, TabRef};
 use crate::session::Waiting;
-use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, GrantId, Millis, SessionId, TabId};
+use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, GrantId, Millis, SessionId, TabId, Touch};
 
 /// A call that may run, once its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub struct Admitted {
 pub(super) struct Call {
     pub(super) session: SessionId,
     pub(super) grant: Option<Arc<Grant>>,
+    pub(super) touch: Touch,
     pub(super) by_owner: bool,
 }
 
@@ -111,7 +112,7 @@ impl Registry {
         }
         let by = grant.as_ref().map(|grant| grant.id());
         let (picked_for_caller, by_owner) = (picked == Picked::ForCaller, standing == Standing::Owner);
-        self.calls.insert(call.0, Call { session: id, grant, by_owner });
+        self.calls.insert(call.0, Call { session: id, grant, touch: deed.touch, by_owner });
         Ok(Admitted { call, session: id, epoch, tab, picked_for_caller, ahead, grant: by, by_owner })
     }
 

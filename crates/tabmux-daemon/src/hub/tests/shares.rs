@@ -315,7 +315,8 @@ async fn a_grant_runs_out_and_takes_what_it_runs_along() {
     pause();
     tokio::time::sleep(Duration::from_secs(91)).await;
     resume();
-    assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::SessionNotFound, "long before its own deadline");
+    assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::OutcomeUnknown, "long before its own deadline");
+    assert_eq!(told(&house).last().map(String::as_str), Some("used evaluate outcome_unknown secret:other"));
     assert_eq!(other.eval(&capability, "1").await.unwrap_err().code, Code::SessionNotFound);
     assert_eq!(owner.eval("web", "1").await.unwrap(), "1", "the session goes on");
 }
