@@ -12,7 +12,7 @@ use crate::{Arguments, Tool, ToolResult};
 /// The daemon implements it for one caller at a time.
 #[async_trait]
 pub trait Desk: Send + Sync {
-    /// Makes a session, navigates it when a URL is given, and rolls back when that fails.
+    /// Makes a session, navigates it when a URL is given, and rolls back when that leaves no page.
     async fn open(&self, open: OpenSession) -> Result<SessionView, Fault>;
     async fn list(&self) -> SessionList;
     /// The one session that a capability is for.

@@ -125,6 +125,7 @@ impl Listener for Ears {
             page::DownloadWillBegin::METHOD => {
                 if let Some(event) = read::<page::DownloadWillBegin>(params) {
                     self.world.downloads.began(&event.guid, &event.url, &event.suggested_filename);
+                    self.state.download_began();
                 }
             }
             page::FrameNavigated::METHOD => {

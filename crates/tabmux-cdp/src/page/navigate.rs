@@ -55,6 +55,9 @@ impl CdpPage {
         let reply = self.call(&Navigate { url: url.to_owned(), ..Navigate::default() }).await?;
         if let Some(error) = reply.error_text {
             if reply.is_download == Some(true) {
+                // Told by itself, and after the answer. Whoever hears of it next can wait for it.
+                let listed = self.reached(&mut progress, |now| now.downloads > before.downloads);
+                let _ = tokio::time::timeout(HOUSEKEEPING, listed).await;
                 return Err(DriverError::BecameDownload(url.to_owned()));
             }
             return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);

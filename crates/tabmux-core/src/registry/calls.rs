@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Found, Picked, Standing};
 use super::{Effect, Registry, TabRef};
 use crate::session::Waiting;
-use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, Millis, Party, SessionId, TabId};
+use crate::{CallId, Caller, Code, Deed, Epoch, Fault, Grant, Millis, Party, SessionId, TabId, Touch};
 
 /// A call that may run, once its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub struct Admitted {
 pub(super) struct Call {
     pub(super) session: SessionId,
     pub(super) grant: Option<Arc<Grant>>,
+    pub(super) touch: Touch,
     pub(super) party: Party,
 }
 
@@ -112,7 +113,7 @@ impl Registry {
             Standing::Operator => Party::Operator,
             Standing::Holder(key) => Party::Holder(key.id()),
         };
-        self.calls.insert(call.0, Call { session: id, grant, party });
+        self.calls.insert(call.0, Call { session: id, grant, touch: deed.touch, party });
         Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead, party })
     }
 

@@ -354,7 +354,26 @@ impl Registry {
         let mut calls: Vec<u64> = self.calls.iter().filter(|(_, call)| used(call)).map(|(number, _)| *number).collect();
         calls.sort_unstable();
         for call in calls {
-            self.end_call(CallId(call), super::find::not_found(&Identity::Operator, crate::CAPABILITY));
+            self.end_call(CallId(call), self.cut_short(CallId(call)));
+        }
+    }
+
+    /// What is said of a call that its grant did not outlive. One that ran may have done something.
+    fn cut_short(&self, number: CallId) -> Fault {
+        let Some(call) = self.calls.get(&number.0) else { return super::find::not_found(&Identity::Operator, crate::CAPABILITY) };
+        let waits = |live: &crate::session::Live| live.waiting.iter().any(|waiting| waiting.call == number);
+        if self.sessions.get(&call.session).is_none_or(|(_, live)| waits(live)) {
+            return super::find::not_found(&Identity::Operator, crate::CAPABILITY);
+        }
+        match call.touch {
+            Touch::Looks => {
+                let message = "The grant ended while the call ran, and the call with it.";
+                Fault::new(Code::Cancelled, message, "Ask whoever gave you the session for another grant.")
+            }
+            Touch::Acts | Touch::Governs => {
+                let message = "The grant ended while the call ran; it may have changed something.";
+                Fault::new(Code::OutcomeUnknown, message, "Ask whoever gave you the session what came of it, before it is done again.")
+            }
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) struct Call {
     pub(crate) place: Place,
     /// The grant that admitted it, and the one that came from.
     pub(crate) by: Option<(u32, Option<u32>)>,
+    pub(super) touch: tabmux_core::Touch,
 }
 
 /// What an operation answers: the numbers of what it gives, or why not.

@@ -142,7 +142,8 @@ impl Hub {
         }
         let limit = Limit::of(common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most));
         let watched = if let Run::Page(page_tool) = tool.run { page_tool.watches(&ask.args) } else { None };
-        let used = self.begin_use(&ask.caller, watched.as_deref().or(common.session.as_deref()), tool.name);
+        let source = ask.args.get("from").and_then(serde_json::Value::as_str);
+        let used = self.begin_use(&ask.caller, &[watched.as_deref(), common.session.as_deref(), source], tool.name);
         let caller = ask.caller.clone();
         let mut answer = self.run_where_it_runs(tool, common, number, ask, limit).await;
         if let Some(used) = used {

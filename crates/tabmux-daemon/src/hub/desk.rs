@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tabmux_core::{Code, Fault, Listed, Session, SessionId, Share};
+use tabmux_core::{Code, Fault, Listed, Phase, Session, SessionId, Share};
 use tabmux_driver::{Domains, HOUSEKEEPING, failpoint};
-use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool};
+use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool, visible_line};
 use tokio::time::Instant;
 
 use super::{CallerOf, ForkOf, Hub};
@@ -40,6 +40,26 @@ impl CallerDesk {
         self.hub.look(|registry| registry.listing(id).map(|listed| view(listed, now, self.hub.browsers.name())))
     }
 
+    /// The first page did not come as it was asked for. Where there is one to go on with (it opened a dialog, it loads for longer than
+    /// the call might take), the session stays, and the way out leads into it; else nothing is left, and the way out begins anew.
+    fn not_opened(&self, id: SessionId, fault: Fault) -> Fault {
+        let kept = self.hub.decide_now(|registry, _| {
+            registry.undo_unused(id);
+            registry.session(id).filter(|session| session.phase != Phase::Closing).map(Session::handle)
+        });
+        if let Some(name) = kept {
+            let message = format!("{} Session '{}' was started and is kept.", fault.message, visible_line(&name));
+            self.tell("sessionId", name.into());
+            return Fault { message, ..fault };
+        }
+        let hint = match fault.code {
+            Code::NavigationFailed => fault.hint,
+            Code::Timeout => "Start it again with a longer timeout (ms, at most 600000).".to_owned(),
+            _ => return fault,
+        };
+        Fault { message: format!("{} No session was started.", fault.message), hint, ..fault }
+    }
+
     /// Waits until nothing of the sessions is left in a browser; bounded, because a driver may hang.
     async fn until_gone(&self, ids: &[SessionId]) {
         let gone = ids.iter().filter_map(|id| self.hub.handle(*id)).map(|handle| handle.done.cancelled_owned());
@@ -59,9 +79,10 @@ impl Desk for CallerDesk {
             return Err(Fault::new(Code::Internal, "The tool new_page is missing.", "Please report it."));
         };
         let args = open.url.map(|url| Map::from_iter([("url".to_owned(), url.into())])).unwrap_or_default();
-        let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await?;
+        let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await;
         failpoint("open-finished");
         undo.session = None;
+        let work = work.map_err(|fault| self.not_opened(opened.session, fault))?;
         let mut view = self.view_of(opened.session).ok_or_else(closed)?;
         let losses = self.hub.handle(opened.session).map(|handle| handle.take_losses()).unwrap_or_default();
         let warnings: Vec<String> = opened.warning.into_iter().chain(losses).collect();

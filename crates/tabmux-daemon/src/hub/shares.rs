@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
-use tabmux_core::{CAPABILITY, Code, Fault, GrantKey, Identity, Party, Registry, Revoke, Right, Session, SessionId, Share, Shared};
+use tabmux_core::{CAPABILITY, Code, Fault, Grant, GrantKey, Identity, Party, Registry, Revoke, Right, Session, SessionId, Share, Shared};
 use tabmux_tools::{GrantView, visible_line};
 
 use super::{CallerOf, Hub};
@@ -78,10 +78,33 @@ impl Hub {
     /// The grant of somebody who shows a capability and nothing else. Takes the same time whichever it is, or none.
     pub(crate) fn holder(&self, capability: &str) -> Option<GrantKey> {
         let (shown, now) = (digest(capability), self.clock.now());
-        self.look(|registry| {
+        let holder = self.look(|registry| {
             let known = registry.grants(now).fold(Choice::from(0), |known, shared| known | shared.grant.key.0.ct_eq(&shown.0));
             (bool::from(known) && registry.holder(capability, now).is_some()).then_some(shown)
-        })
+        });
+        if let (None, Some(over)) = (holder, self.look(|registry| registry.known_grant(shown))) {
+            // Whoever it is comes no further than the door.
+            let mut members = members_of(&over, &short(&Identity::Grant(shown)), "connect");
+            members.insert("outcome".into(), Code::Unauthorized.name().into());
+            self.audit.note("used", members);
+        }
+        holder
+    }
+
+    /// Does what somebody asks for who calls no tool, and notes it like one if it is done by a grant. `shown` is what may hold one.
+    pub(crate) async fn noted<T>(
+        self: &Arc<Self>,
+        caller: &CallerOf,
+        shown: &[Option<&str>],
+        what: &str,
+        asked: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let used = self.begin_use(caller, shown, what);
+        let outcome = asked.await;
+        if let Some(used) = used {
+            used.ends(outcome.as_ref().err().map(|fault| fault.code));
+        }
+        outcome
     }
 
     fn audit_shared(&self, event: &str, caller: &CallerOf, shared: &Shared) {
@@ -107,24 +130,20 @@ impl Hub {
     }
 
     /// The grant a call is made by, whether it will be allowed or not, to be noted when the call has ended. One that is not known
-    /// is none: whoever makes capabilities up must not fill the log.
-    pub(super) fn begin_use(self: &Arc<Self>, caller: &CallerOf, session: Option<&str>, tool: &str) -> Option<Use> {
-        let shown = session.filter(|text| text.starts_with(CAPABILITY)).map(digest);
+    /// is none: whoever makes capabilities up must not fill the log. Nor does who took the session over need one any more.
+    pub(super) fn begin_use(self: &Arc<Self>, caller: &CallerOf, shown: &[Option<&str>], tool: &str) -> Option<Use> {
+        let shown = shown.iter().flatten().find(|text| text.starts_with(CAPABILITY)).map(|capability| digest(capability));
         let grant = self.look(|registry| {
-            let own = match registry.identity(caller.client) {
-                Some(Identity::Grant(key)) => Some(*key),
-                _ => None,
-            };
-            registry.known_grant(shown.or(own)?)
+            let identity = registry.identity(caller.client);
+            let own = if let Some(Identity::Grant(key)) = identity { Some(*key) } else { None };
+            let grant = registry.known_grant(shown.or(own)?)?;
+            let owner = registry.session(grant.session).map(|session| &session.owner);
+            let is_owners = grant.taken_by.is_some() && owner == identity;
+            (!is_owners).then_some(grant)
         })?;
-        let right = if grant.taken_by.is_some() { return None } else { grant.right };
-        let members = Map::from_iter([
-            ("grant".to_owned(), grant.id().to_string().into()),
-            ("session".to_owned(), grant.session.to_string().into()),
-            ("caller".to_owned(), self.who(caller).into()),
-            ("tool".to_owned(), tool.into()),
-        ]);
-        Some(Use { hub: Arc::clone(self), members, right, session: grant.session, outcome: Code::Cancelled.name() })
+        let members = members_of(&grant, &self.who(caller), tool);
+        let (right, taken) = (grant.right, grant.taken_by.is_some());
+        Some(Use { hub: Arc::clone(self), members, right, taken, session: grant.session, outcome: Code::Cancelled.name() })
     }
 }
 
@@ -133,6 +152,8 @@ pub(super) struct Use {
     hub: Arc<Hub>,
     members: Map<String, Value>,
     right: Right,
+    /// Somebody has taken the session over by it already.
+    taken: bool,
     session: SessionId,
     outcome: &'static str,
 }
@@ -158,12 +179,22 @@ impl Drop for Use {
     fn drop(&mut self) {
         let mut members = std::mem::take(&mut self.members);
         members.insert("outcome".into(), self.outcome.into());
-        if self.right == Right::HandOver {
+        let hands_over = self.right == Right::HandOver && !self.taken;
+        if hands_over {
             let epoch = self.hub.look(|registry| registry.session(self.session).map(|session| session.epoch.0));
             members.insert("epoch".into(), epoch.into());
         }
-        self.hub.audit.note(if self.right == Right::HandOver { "handed_over" } else { "used" }, members);
+        self.hub.audit.note(if hands_over { "handed_over" } else { "used" }, members);
     }
+}
+
+fn members_of(grant: &Grant, caller: &str, tool: &str) -> Map<String, Value> {
+    Map::from_iter([
+        ("grant".to_owned(), grant.id().to_string().into()),
+        ("session".to_owned(), grant.session.to_string().into()),
+        ("caller".to_owned(), caller.into()),
+        ("tool".to_owned(), tool.into()),
+    ])
 }
 
 /// As much of an identity as tells it from others.

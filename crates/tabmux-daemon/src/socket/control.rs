@@ -54,7 +54,7 @@ impl Door {
             let Ok(place) = place else { break };
             let (door, replies, gone) = (Arc::clone(self), replies.clone(), gone.clone());
             begin_in_order(async move {
-                let mut outcome = door.obey(client, ask, gone).await;
+                let mut outcome = door.obey_noted(client, ask, gone).await;
                 if let Err(fault) = &mut outcome {
                     door.hub.settings.secrets.hide_fault(fault);
                 }
@@ -78,6 +78,26 @@ impl Door {
         let line = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
         replies.send(&serde_json::to_value(line).unwrap_or(Value::Null));
         replies.finish().await;
+    }
+
+    async fn obey_noted(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {
+        let (what, session) = match &ask {
+            // A tool's use is noted where tools run.
+            Ask::Call { .. } => return self.obey(client, ask, gone).await,
+            Ask::Status => ("status", None),
+            Ask::Sessions { .. } => ("list-sessions", None),
+            Ask::Rename { session, .. } => ("rename-session", Some(session.clone())),
+            Ask::Kill { session } => ("kill-session", Some(session.clone())),
+            Ask::Fork { session, .. } => ("fork", session.clone()),
+            Ask::ProfileSave { session, .. } => ("profile save", session.clone()),
+            Ask::Stop => ("stop", None),
+            Ask::MakeWay => ("up", None),
+            Ask::TokenNew { .. } => ("token new", None),
+            Ask::TokenList => ("token ls", None),
+            Ask::TokenRevoke { .. } => ("token revoke", None),
+        };
+        let obeying = self.obey(client, ask, gone);
+        self.hub.noted(&CallerOf::of(client), &[session.as_deref()], what, obeying).await
     }
 
     async fn obey(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {

@@ -81,9 +81,18 @@ impl Door {
             return Ok(json!({"client": client.to_string()}));
         }
         let client = self.seed3_caller(callers, params)?;
+        // Opening a tab is a tool's use, and noted there.
+        if method == "browser.agent_session.tab" {
+            return self.seed3_tab(client, params).await;
+        }
+        let shown = ["session_id", "profile_id"].map(|key| params.get(key).and_then(Value::as_str));
+        let what = method.strip_prefix("browser.").unwrap_or("agent_session").chars().take(64).collect::<String>();
+        self.hub.noted(&CallerOf::of(client), &shown, &what, self.seed3_verb(client, method, params)).await
+    }
+
+    async fn seed3_verb(self: &Arc<Self>, client: ClientId, method: &str, params: &Value) -> Result<Value, Fault> {
         match method {
             "browser.agent_session.open" => self.seed3_open(client, params).await,
-            "browser.agent_session.tab" => self.seed3_tab(client, params).await,
             "browser.agent_session.dispose" => {
                 let session = required(params, "session_id")?;
                 let closed = self.seed3_desk(client).close(Some(session)).await?;

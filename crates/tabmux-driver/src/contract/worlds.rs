@@ -48,6 +48,7 @@ pub async fn downloads_go_to_their_contexts_own_directory(browser: Arc<dyn Brows
     for count in 1..=2 {
         let error = soon(page.navigate(Navigation::To(&format!("{site}/download")))).await.expect_err("there is no page");
         assert_eq!(error, DriverError::BecameDownload(format!("{site}/download")));
+        assert_eq!(list.borrow().len(), count, "what is announced is in the list");
         let whole = |list: &Vec<Download>| list.iter().filter(|download| download.state == DownloadState::Completed).count() == count;
         soon(list.wait_for(whole)).await.expect("the context lives");
     }

@@ -108,6 +108,7 @@ impl FakePage {
         })
     }
 
+    /// The document that was asked for is there.
     fn arrive(&self, to: Navigation<'_>, visit: Visit) -> Result<()> {
         let mut state = locked(&self.state);
         if self.is_closed() {
@@ -206,8 +207,12 @@ impl Page for FakePage {
             }
         }
         self.filled(&visit.url).await;
+        let alert = visit.alert.clone();
         self.arrive(to, visit)?;
-        self.at_rest().await
+        match alert {
+            Some(text) => self.perform(Script::Ask { kind: "alert", text }).await.map(drop),
+            None => self.at_rest().await,
+        }
     }
 
     async fn evaluate(&self, script: &str) -> Result<Value> {

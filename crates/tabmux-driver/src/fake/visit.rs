@@ -19,6 +19,8 @@ const MAX_DELAY: Duration = Duration::from_secs(600);
 pub(super) struct Visit {
     pub(super) url: String,
     pub(super) delay: Duration,
+    /// What its page says in a dialog as soon as it is there.
+    pub(super) alert: Option<String>,
 }
 
 impl Visit {
@@ -32,8 +34,8 @@ impl Visit {
             "http" | "https" if matches!(url.host_str(), Some("fail.test" | "unreachable.test")) => {
                 failed(format!("net::ERR_NAME_NOT_RESOLVED at {url}"))
             }
-            "http" | "https" | "data" => Ok(Self { delay: delay(&url), url: url.into() }),
-            "about" if url.path() == "blank" => Ok(Self { delay: Duration::ZERO, url: url.into() }),
+            "http" | "https" | "data" => Ok(Self { delay: delay(&url), alert: query(&url, "alert"), url: url.into() }),
+            "about" if url.path() == "blank" => Ok(Self { delay: Duration::ZERO, alert: None, url: url.into() }),
             _ => failed(format!("The fake browser opens http, https, data and about:blank, not {address:?}.")),
         }
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tabmux_core::Fault;
+use tabmux_core::{Code, Fault};
 use tabmux_driver::{Domains, DriverError, Navigation};
 
 use super::navigate::not_loaded;
@@ -32,15 +32,21 @@ struct Open;
 
 #[async_trait]
 impl PageTool for Open {
-    /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it.
+    /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it. One whose address
+    /// gave no document stays, for what it may have given instead: a download is the session's, and goes on in it.
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let url = read(&args, cx.domains())?;
         url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
         let (tab, page) = cx.open().await?;
         if let Some(url) = &url {
             let went = page.navigate(Navigation::To(url)).await;
-            let unreached = went.as_ref().is_err_and(DriverError::is_unreached);
-            let went = went.map_err(|error| address::failed_at(error, &*page, cx.domains()));
+            let unreached = matches!(went, Err(DriverError::NavigationFailed(_) | DriverError::CertificateRefused(_)));
+            let went = went.map_err(|error| {
+                let misspelt = matches!(error, DriverError::NavigationFailed(_));
+                let fault = address::failed_at(error, &*page, cx.domains());
+                // There is no tab to navigate again.
+                if misspelt && fault.code == Code::NavigationFailed { fault.with_hint("Check the URL, then open it again.") } else { fault }
+            });
             if unreached {
                 // The failed navigation is the news, whatever closing says.
                 let _ = cx.close(&PageRef::Tab(tab.to_string())).await;

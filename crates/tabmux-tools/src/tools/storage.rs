@@ -60,25 +60,44 @@ impl PageTool for Keep {
             Area::Session => (StorageArea::Session, "sessionStorage"),
         };
         let set = args.set.as_ref().map(items).transpose()?;
+        if let (Some(key), Some(_)) = (&args.key, &set) {
+            return Err(wrong("key", &json!(key), "left out with set, which names its items itself"));
+        }
         let clear = args.clear.unwrap_or_default();
         let (tab, page) = cx.page().await?;
-        if clear {
-            page.clear_storage(area).await.map_err(failed)?;
-        }
-        if let Some(set) = &set {
-            page.set_storage(area, set).await.map_err(failed)?;
-        }
-        let text = match (set, clear) {
-            (None, false) => {
+        let text = match (clear, &args.key, &set) {
+            (false, key, None) => {
                 let kept = page.storage(area).await.map_err(failed)?;
-                return Ok(shown(name, args.key.as_deref(), &kept).about(tab, &page));
+                return Ok(shown(name, key.as_deref(), &kept).about(tab, &page));
             }
-            (None, true) => format!("Cleared {name}."),
-            (Some(set), false) => format!("Set {} of {name}.", counted(set.len(), "item")),
-            (Some(set), true) => format!("Cleared {name}, then set {}.", counted(set.len(), "item")),
+            (true, Some(key), _) => {
+                let was_there = page.storage(area).await.map_err(failed)?.iter().any(|item| item.name == *key);
+                page.set_storage(area, &[(key.clone(), None)]).await.map_err(failed)?;
+                let key = visible::short(key, MAX_VALUE_BYTES);
+                if was_there { format!("Removed \"{key}\" from {name}.") } else { format!("No item \"{key}\" in {name}.") }
+            }
+            (_, _, set) => {
+                if clear {
+                    page.clear_storage(area).await.map_err(failed)?;
+                }
+                if let Some(set) = set {
+                    page.set_storage(area, set).await.map_err(failed)?;
+                }
+                changed(name, clear, set.as_deref().unwrap_or_default())
+            }
         };
         Ok(Reply::text(text).about(tab, &page))
     }
+}
+
+fn changed(area: &str, clear: bool, set: &[(String, Option<String>)]) -> String {
+    let removed = set.iter().filter(|(_, value)| value.is_none()).count();
+    let done = [("set", set.len() - removed), ("removed", removed)].into_iter().filter(|(_, count)| *count > 0);
+    let done: Vec<String> = done.map(|(verb, count)| format!("{verb} {}", counted(count, "item"))).collect();
+    let cleared = clear.then(|| format!("cleared {area}"));
+    let text = cleared.into_iter().chain((!done.is_empty()).then(|| done.join(" and "))).collect::<Vec<_>>().join(", then ");
+    let within = if clear { String::new() } else { format!(" of {area}") };
+    format!("{}{}{within}.", text[..1].to_uppercase(), &text[1..])
 }
 
 /// A text is kept as it is, anything else as its JSON; pages keep texts only.
@@ -135,7 +154,7 @@ mod tests {
         assert_eq!(told(&pages, json!({})).await, "No items in localStorage.");
         let set = json!({ "token": "a\u{202e}b", "cart": { "n": 1 }, "long": "x".repeat(300), "gone": "1" });
         assert_eq!(told(&pages, json!({ "set": set })).await, "Set 4 items of localStorage.");
-        assert_eq!(told(&pages, json!({ "set": { "gone": null } })).await, "Set 1 item of localStorage.");
+        assert_eq!(told(&pages, json!({ "set": { "gone": null } })).await, "Removed 1 item of localStorage.");
         insta::assert_snapshot!(told(&pages, json!({})).await.replace("xxxxxxxxxx", ""), @r#"
         3 items in localStorage
         cart={"n":1}
@@ -147,6 +166,10 @@ mod tests {
         assert_eq!(told(&pages, json!({ "area": "session" })).await, "No items in sessionStorage.");
         let listed = pages.call("storage", json!({})).await.unwrap().structured.unwrap();
         assert_eq!(listed["items"][0], json!({ "name": "cart", "value": "{\"n\":1}" }));
+        assert_eq!(told(&pages, json!({ "clear": true, "key": "cart" })).await, "Removed \"cart\" from localStorage.");
+        assert_eq!(told(&pages, json!({ "clear": true, "key": "cart" })).await, "No item \"cart\" in localStorage.");
+        assert!(told(&pages, json!({})).await.starts_with("2 items in localStorage\nlong="), "the others stay");
+        assert_eq!(told(&pages, json!({ "set": { "b": "1", "long": null } })).await, "Set 1 item and removed 1 item of localStorage.");
         assert_eq!(told(&pages, json!({ "clear": true, "set": { "a": "1" } })).await, "Cleared localStorage, then set 1 item.");
         assert_eq!(told(&pages, json!({ "clear": true })).await, "Cleared localStorage.");
         assert_eq!(told(&pages, json!({})).await, "No items in localStorage.");
@@ -160,7 +183,7 @@ mod tests {
         pages.call("navigate", json!({ "url": "http://a.test/" })).await.unwrap();
         let fault = pages.call("storage", json!({ "set": { "big": "x".repeat(6_000_000) } })).await.unwrap_err();
         assert!(fault.message.contains("it is full"), "{fault}");
-        for args in [json!({ "set": {} }), json!({ "area": "cookies" }), json!({ "set": [] })] {
+        for args in [json!({ "set": {} }), json!({ "set": { "a": "1" }, "key": "a" }), json!({ "area": "cookies" }), json!({ "set": [] })] {
             assert_eq!(pages.call("storage", args).await.unwrap_err().code, Code::BadArgument);
         }
     }

@@ -16,7 +16,9 @@ pub(super) fn run(config: &Config, form: Form, token: Token) -> Outcome {
         Token::New { name } => {
             let answer = control.ask(&Ask::TokenNew { name })?;
             if form == Form::Text {
-                output::note("Send it as `Authorization: Bearer TOKEN`. It is not shown again.");
+                output::note(
+                    "Send it as `Authorization: Bearer TOKEN`. It is not shown again. Whoever sends it is one caller: make one for each agent.",
+                );
             }
             output::report(form, &answer, || show(&answer["token"]))
         }

@@ -121,6 +121,11 @@ impl PageState {
         self.progress.send_modify(|progress| progress.moves += 1);
     }
 
+    /// It is in the session's list by now.
+    pub(in crate::page) fn download_began(&self) {
+        self.progress.send_modify(|progress| progress.downloads += 1);
+    }
+
     fn asked_for_page(&self, params: &RawValue) {
         let Some(event) = read::<page::FrameRequestedNavigation>(params) else { return };
         match event.disposition.as_str() {

@@ -28,6 +28,8 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) fruitless: u64,
     /// How many dialogs it has opened.
     pub(in crate::page) dialogs: u64,
+    /// Downloads that it began.
+    pub(in crate::page) downloads: u64,
     /// The document is Chromium's own error page.
     pub(in crate::page) unreachable: bool,
     pub(in crate::page) life: Life,

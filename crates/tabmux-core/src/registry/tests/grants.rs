@@ -222,10 +222,13 @@ fn revoking_ends_what_waits_and_what_runs_by_it_and_nothing_else() {
     let waiting = world.try_deed(you, Some(&narrower), LOOKS).unwrap();
     let mine = world.admit(by(me), None).unwrap();
     let beside = world.registry.admit(Lane::Beside, by(you), Some(&capability), None, ACTS, world.now).unwrap();
+    let looking = world.registry.admit(Lane::Beside, by(you), Some(&capability), None, LOOKS, world.now).unwrap();
     assert_eq!(world.revoke(me, None, Revoke::One(&digest(&capability).id().to_string())), Ok(1));
-    let over = Code::SessionNotFound;
-    assert_eq!(ends(&world.effects()), [end(running, over), end(waiting, over), end(beside, over)]);
-    assert_eq!([running, waiting, beside].map(|call| world.finish(call)), [false; 3]);
+    // Only what never began is like a call of a session that is not there.
+    let (began, over) = (Code::OutcomeUnknown, Code::SessionNotFound);
+    let ended = [end(running, began), end(waiting, over), end(beside, began), end(looking, Code::Cancelled)];
+    assert_eq!(ends(&world.effects()), ended);
+    assert_eq!([running, waiting, beside, looking].map(|call| world.finish(call)), [false; 4]);
     assert_eq!((world.begin(mine), world.looks(you, &narrower)), (Ok(()), GONE));
 }
 

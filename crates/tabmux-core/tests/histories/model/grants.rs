@@ -145,8 +145,13 @@ impl Model {
         let by = |call: &super::Call| {
             call.by.is_some_and(|(grant, parent)| over.contains(&grant) || parent.is_some_and(|parent| over.contains(&parent)))
         };
-        for call in self.calls.iter().filter(|(_, call)| by(call)).map(|(number, _)| *number).collect::<Vec<_>>() {
-            self.end_call(call, Code::SessionNotFound);
+        let says = |call: &super::Call| match (call.place, call.touch) {
+            (super::Place::Waiting, _) => Code::SessionNotFound,
+            (_, tabmux_core::Touch::Looks) => Code::Cancelled,
+            _ => Code::OutcomeUnknown,
+        };
+        for (call, code) in self.calls.iter().filter(|(_, call)| by(call)).map(|(number, call)| (*number, says(call))).collect::<Vec<_>>() {
+            self.end_call(call, code);
         }
         self.grants.retain(|number, _| !over.contains(number));
     }

@@ -53,7 +53,7 @@ impl Model {
         let call = self.next_call;
         self.next_call += 1;
         let by = grant.map(|grant| (grant, self.grants[&grant].parent));
-        self.calls.insert(call, Call { session: id, client: who.client, epoch, place, by });
+        self.calls.insert(call, Call { session: id, client: who.client, epoch, place, touch, by });
         if let Some(grant) = grant.filter(|grant| self.grants[grant].once) {
             self.grants.remove(&grant);
         }

@@ -31,10 +31,49 @@ async fn a_failed_first_navigation_rolls_the_session_back() {
     let (house, browser) = House::stubborn();
     let agent = house.agent("a");
     let fault = agent.fault("start_browser", json!({"sessionId": "s", "navigationUrl": "http://fail.test/"})).await;
-    assert_eq!(fault.code, Code::NavigationFailed);
+    assert_eq!(
+        fault.to_string(),
+        "[navigation_failed] net::ERR_NAME_NOT_RESOLVED at http://fail.test/. No session was started. Check the URL, then open it again."
+    );
     assert_eq!(agent.fault("read_text", json!({})).await.message, "No session: none active.");
     eventually("nothing is left", || house.sessions() == 0 && browser.open() == 0).await;
     agent.ok("start_browser", json!({"sessionId": "s"})).await;
+}
+
+/// A page that is there to go on with is not a failed opening: what the fault says to do next can be done.
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_first_page_asks_loads_long_or_downloads_is_kept() {
+    let house = House::new();
+    let agent = house.agent("a");
+    let fault = agent.fault("start_browser", json!({"sessionId": "asks", "navigationUrl": "http://a.test/?alert=hi"})).await;
+    assert_eq!(
+        fault.to_string(),
+        "[dialog_open] A dialog is open (alert): \"hi\". Session 'asks' was started and is kept. Answer it with handle_dialog, then go on."
+    );
+    agent.ok("handle_dialog", json!({"sessionId": "asks", "accept": true})).await;
+    let slow = json!({"sessionId": "slow", "navigationUrl": "http://a.test/?delay=60000", "timeout": 1000});
+    let fault = agent.fault("start_browser", slow).await;
+    assert_eq!((fault.code, fault.message.ends_with("Session 'slow' was started and is kept.")), (Code::Timeout, true), "{fault}");
+    agent.ok("snapshot", json!({"sessionId": "slow"})).await;
+    let fault = agent.fault("start_browser", json!({"sessionId": "file", "navigationUrl": "http://a.test/download"})).await;
+    assert_eq!(fault.code, Code::NavigationFailed);
+    let listed = agent.ok("downloads", json!({"sessionId": "file", "wait": true})).await;
+    assert!(listed.text.contains("1 download"), "{}", listed.text);
+}
+
+/// With no page at all, the way out does not lead into a session that is gone.
+#[tokio::test]
+async fn a_session_that_was_not_there_in_time_is_undone_and_says_so() {
+    let (house, browser) = House::stubborn();
+    browser.opens(&[Mood::Hang]);
+    let agent = house.agent("a");
+    let late = agent.begin("start_browser", json!({"sessionId": "s", "navigationUrl": "http://a.test/", "timeout": 1000})).await;
+    eventually("the browser was asked", || browser.asked() == 1).await;
+    tokio::time::pause();
+    let fault = late.await.unwrap().unwrap_err();
+    assert_eq!((fault.code, fault.hint.as_str()), (Code::Timeout, "Start it again with a longer timeout (ms, at most 600000)."));
+    assert!(fault.message.ends_with("No session was started."), "{fault}");
+    assert_eq!(agent.fault("read_text", json!({})).await.message, "No session: none active.");
 }
 
 /// S3.23: closing a session that is being opened leaves nothing, whether the opening ends or not.

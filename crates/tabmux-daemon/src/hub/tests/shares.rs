@@ -28,6 +28,11 @@ fn audit(house: &House) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn told(house: &House) -> Vec<String> {
+    let line = |line: &Value| ["event", "tool", "outcome", "caller"].map(|member| line[member].as_str().unwrap_or("-")).join(" ");
+    audit(house).iter().map(line).collect()
+}
+
 /// S1.42
 #[tokio::test]
 async fn who_may_read_sees_the_page_and_changes_nothing() {
@@ -310,7 +315,8 @@ async fn a_grant_runs_out_and_takes_what_it_runs_along() {
     pause();
     tokio::time::sleep(Duration::from_secs(91)).await;
     resume();
-    assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::SessionNotFound, "long before its own deadline");
+    assert_eq!(hanging.await.unwrap().unwrap_err().code, Code::OutcomeUnknown, "long before its own deadline");
+    assert_eq!(told(&house).last().map(String::as_str), Some("used evaluate outcome_unknown secret:other"));
     assert_eq!(other.eval(&capability, "1").await.unwrap_err().code, Code::SessionNotFound);
     assert_eq!(owner.eval("web", "1").await.unwrap(), "1", "the session goes on");
 }
@@ -426,12 +432,8 @@ async fn every_use_of_a_grant_is_in_the_audit_log() {
     other.ok("read_text", json!({"sessionId": whole})).await;
     other.ok("read_text", json!({"sessionId": whole})).await;
     let lines = audit(&house);
-    let told: Vec<String> = lines
-        .iter()
-        .map(|line| ["event", "tool", "outcome", "caller"].map(|member| line[member].as_str().unwrap_or("-")).join(" "))
-        .collect();
     assert_eq!(
-        told,
+        told(&house),
         [
             "made - - secret:owner",
             "used read_text ok secret:other",
@@ -452,6 +454,33 @@ async fn every_use_of_a_grant_is_in_the_audit_log() {
 }
 
 /// Also of who is nothing but a capability's holder; a hand-over is noted with the epoch it began.
+/// Also as a source, and one that is used up: by anybody but who took the session over.
+#[tokio::test]
+async fn a_capability_tried_in_vain_is_in_the_audit_log() {
+    let (house, owner, other) = two().await;
+    let capability = share(&owner, json!({})).await;
+    other.code("start_browser", json!({"from": capability})).await;
+    let whole = share(&owner, json!({"mode": "hand_over"})).await;
+    let (third, before) = (house.agent("third"), told(&house).len());
+    other.ok("read_text", json!({"sessionId": whole})).await;
+    for late in [&third, &owner, &other] {
+        drop(late.call("read_text", json!({"sessionId": whole})).await);
+    }
+    house.hub.holder(&whole);
+    let noted = told(&house);
+    assert!(noted[1].starts_with("used start_browser ") && noted[1].ends_with(" secret:other"), "{noted:?}");
+    let grant = audit(&house)[before]["grant"].as_str().unwrap().to_owned();
+    assert_eq!(
+        noted[before..],
+        [
+            "handed_over read_text ok secret:other".to_owned(),
+            "used read_text session_not_found secret:third".to_owned(),
+            "used read_text session_not_found secret:owner".to_owned(),
+            format!("used connect unauthorized grant:{grant}"),
+        ]
+    );
+}
+
 #[tokio::test]
 async fn the_audit_log_says_whose_capability_it_was_and_which_epoch_began() {
     let (house, owner, other) = two().await;

@@ -115,3 +115,50 @@ async fn a_request_that_cannot_be_read_is_answered_and_the_next_one_served() {
     }
     assert!(cli.ask(json!({"id": 4, "do": "status"})).await.get("ok").is_some());
 }
+
+/// What the holder of a capability does or tries without a tool is in the audit log too.
+#[tokio::test]
+async fn what_is_asked_by_a_capability_is_in_the_audit_log() {
+    let street = Street::new();
+    let owner = street.house.agent("owner");
+    owner.ok("start_browser", json!({"sessionId": "web"})).await;
+    let shared = owner.ok("share_session", json!({"mode": "act"})).await;
+    let capability = shared.result["capability"].as_str().unwrap();
+    let mut cli = street.greeted(json!({"role": "cli", "program": "test", "pid": 1, "token": capability})).await;
+    let asked = [
+        (json!({"do": "sessions"}), "list-sessions ok"),
+        (json!({"do": "kill", "session": "web"}), "kill-session policy_denied"),
+        (json!({"do": "rename", "session": "web", "name": "x"}), "rename-session policy_denied"),
+        (json!({"do": "fork", "session": "web", "count": 1}), "fork policy_denied"),
+        (json!({"do": "profile_save", "session": "web", "name": "x"}), "profile save policy_denied"),
+    ];
+    let mut expected = Vec::new();
+    for (number, (mut ask, noted)) in asked.into_iter().enumerate() {
+        ask["id"] = number.into();
+        cli.ask(ask).await;
+        expected.push(format!("used {noted}"));
+    }
+    let mut seed3 = street.connect();
+    for (verb, noted) in [("list", "agent_session.list ok"), ("dispose", "agent_session.dispose policy_denied")] {
+        let mut params = json!({"caller": {"token": capability}});
+        if verb == "dispose" {
+            params["session_id"] = "web".into();
+        }
+        seed3.ask(json!({"id": 1, "method": format!("browser.agent_session.{verb}"), "params": params})).await;
+        expected.push(format!("used {noted}"));
+    }
+    owner.ok("share_session", json!({"revoke": "all"})).await;
+    let refused =
+        street.connect().ask(json!({"id": 1, "method": "browser.agent_session.list", "params": {"caller": {"token": capability}}})).await;
+    assert_eq!(code(&refused), "unauthorized");
+    expected.push("used connect unauthorized".to_owned());
+    let log = std::fs::read_to_string(street.house.dir.path().join("state/audit.jsonl")).unwrap();
+    let used: Vec<String> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["event"] == "used")
+        .map(|line| ["event", "tool", "outcome"].map(|member| line[member].as_str().unwrap_or("-")).join(" "))
+        .collect();
+    assert_eq!(used, expected);
+    assert!(!log.contains(capability), "only by its id");
+}
