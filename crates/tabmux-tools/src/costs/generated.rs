@@ -39,5 +39,5 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("downloads", 77),
     ("pdf", 95),
     ("restore", 67),
-    ("migrate", 121),
+    ("migrate", 128),
 ];
