@@ -40,6 +40,9 @@ pub(crate) const BLANK: &str = "about:blank";
 pub(crate) const TABS: &str = "tabs-";
 pub(crate) const WINDOWS: &str = "windows-";
 
+/// Between the name of a context and the number of a tab, in the address of one that can only be told by it.
+pub(crate) const CRADLE_MARK: char = '~';
+
 /// Whether a page of a shared profile begins there.
 pub(crate) fn is_cradle(url: &str) -> bool {
     let mark = url.strip_prefix(BLANK).and_then(|rest| rest.strip_prefix('#'));
@@ -182,7 +185,8 @@ impl CdpContext {
     }
 
     fn is_cradle(&self, info: &TargetInfo) -> bool {
-        self.marks_pages && info.url == self.cradle()
+        let rest = info.url.strip_prefix(&self.cradle());
+        self.marks_pages && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(CRADLE_MARK))
     }
 
     /// A blank target of this context.

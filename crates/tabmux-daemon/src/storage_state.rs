@@ -133,6 +133,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn same_site_is_read_as_others_write_it() {
+        for (text, read_as) in [
+            (json!("lax"), Some(SameSite::Lax)),
+            (json!("STRICT"), Some(SameSite::Strict)),
+            (json!("no_restriction"), Some(SameSite::None)),
+            (json!("unspecified"), None),
+            (json!(""), None),
+            (json!(null), None),
+        ] {
+            let file = json!({"cookies": [{"name": "a", "value": "1", "domain": "a.test", "sameSite": text}]});
+            assert_eq!(parse(&file).unwrap().cookies[0].same_site, read_as, "{text}");
+        }
+    }
+
     /// The keys are those of `context.storageState()`, and nothing is lost on the way back.
     #[test]
     fn what_is_written_is_playwrights_and_reads_back() {
@@ -163,8 +178,8 @@ mod tests {
                 "cookies[0].value: invalid type: integer `1`, expected a string",
             ),
             (
-                r#"{"cookies": [{"name": "a", "value": "1", "domain": "a", "sameSite": "lax"}]}"#,
-                "cookies[0].sameSite: unknown variant `lax`, expected one of `Strict`, `Lax`, `None`",
+                r#"{"cookies": [{"name": "a", "value": "1", "domain": "a", "sameSite": "sideways"}]}"#,
+                "cookies[0].sameSite: unknown variant `sideways`, expected one of `Strict`, `Lax`, `None`",
             ),
             (r#"{"origins": [{"origin": "a.test"}]}"#, "origins[0].origin: \"a.test\" is no http or https origin"),
             (r#"{"origins": [{"origin": "file:///"}]}"#, "origins[0].origin: \"file:///\" is no http or https origin"),

@@ -1,5 +1,6 @@
 //! A cookie, in the words of Playwright's storage state, which other tools read and write too.
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Members it does not name are other tools' own.
@@ -18,7 +19,7 @@ pub struct Cookie {
     pub http_only: bool,
     #[serde(default)]
     pub secure: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "same_site", skip_serializing_if = "Option::is_none")]
     pub same_site: Option<SameSite>,
     /// The site a partitioned cookie belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +62,18 @@ impl SameSite {
 
 fn root() -> String {
     "/".to_owned()
+}
+
+/// In any case of letters, and as Chrome's extensions write it.
+fn same_site<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SameSite>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    match text.to_ascii_lowercase().as_str() {
+        "strict" => Ok(Some(SameSite::Strict)),
+        "lax" => Ok(Some(SameSite::Lax)),
+        "none" | "no_restriction" => Ok(Some(SameSite::None)),
+        "" | "unspecified" => Ok(None),
+        _ => Err(D::Error::unknown_variant(&text, &["Strict", "Lax", "None"])),
+    }
 }
 
 /// Playwright writes -1 for a cookie that ends with its session.

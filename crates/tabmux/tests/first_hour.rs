@@ -73,7 +73,7 @@ fn storage_is_read_and_written_where_the_page_is() {
     // A page that tampers with its own methods does not change what we read.
     eval(&client, "Storage.prototype.setItem = Storage.prototype.getItem = () => 'lies'; Object.entries = () => []");
     assert_eq!(said(&client.ok("storage", &json!({"set": {"token": "abc", "old": "1"}}))), "Set 2 items of localStorage.");
-    assert_eq!(said(&client.ok("storage", &json!({"set": {"old": null}}))), "Set 1 item of localStorage.");
+    assert_eq!(said(&client.ok("storage", &json!({"set": {"old": null}}))), "Removed 1 item of localStorage.");
     assert_eq!(eval(&client, "localStorage.token"), json!("abc"));
     let listed = client.ok("storage", &json!({}));
     assert_eq!((said(&listed), &listed.structured()["items"][0]["value"]), ("1 item in localStorage\ntoken=abc".to_owned(), &json!("abc")));

@@ -1,8 +1,11 @@
 //! The usher: a tiny extension of our own, loaded once per browser, whose hidden page does what CDP cannot. It opens a
-//! tab in a named window, brings a tab into one, and hears when a person drags one. Sessions never see it.
+//! tab in a named window, brings a tab into one, and hears when a person drags one. Sessions never see it. A browser that somebody else started takes
+//! no extension from us; there a hidden page of its own opens the tabs, and does no more.
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use serde::Deserialize;
@@ -11,10 +14,14 @@ use tabmux_driver::{DriverError, HOUSEKEEPING, Place, WindowId};
 
 use super::Windows;
 use crate::connection::{Connection, Listener};
+use crate::context::CRADLE_MARK;
 use crate::protocol::{Event, extensions, runtime, target};
 use crate::{CdpError, Result, lenient};
 
 const PAGE: &str = "tabmux-windows.html";
+/// A page that every Chromium has and that may open tabs; the rest of the address says whose it is.
+const BORROWED_PAGE: &str = "chrome://bookmarks/?tabmux-windows";
+const BORROWED: &str = include_str!("usher/borrowed.js");
 const FILES: [(&str, &str); 3] = [
     ("manifest.json", include_str!("usher/manifest.json")),
     (PAGE, include_str!("usher/tabmux-windows.html")),
@@ -25,7 +32,18 @@ const FILES: [(&str, &str); 3] = [
 pub(super) struct Usher {
     connection: Connection,
     session: String,
-    extension: String,
+    home: Home,
+    /// How many tabs it has opened, so that no two have one address.
+    opened: AtomicU64,
+}
+
+/// The page it works in.
+#[derive(Debug)]
+enum Home {
+    /// Of our extension.
+    Own { extension: String },
+    /// Of the browser's, in this target.
+    Borrowed { target: String },
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,25 +56,33 @@ impl Usher {
     /// The usher's page that a former daemon opened, or a new one. Files are written to `place`, which must be private.
     pub(super) async fn find_or_load(connection: &Connection, place: &Path, windows: Weak<Windows>) -> Result<Arc<Self>> {
         let known = connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
-        let ours = known.into_iter().find(|info| is_usher(&info.url));
-        let (extension, target_id) = match ours {
-            Some(info) => (info.url.split('/').nth(2).unwrap_or_default().to_owned(), info.target_id),
-            None => load(connection, place).await?,
+        let ours = known.into_iter().find(|info| is_own(&info.url));
+        let (home, target_id) = match ours {
+            Some(info) => (Home::Own { extension: info.url.split('/').nth(2).unwrap_or_default().to_owned() }, info.target_id),
+            None => match load(connection, place).await {
+                Err(CdpError::Refused { .. }) => borrow(connection).await?,
+                loaded => loaded?,
+            },
         };
         let attach = target::AttachToTarget { target_id, flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         connection.listen(&session, Arc::new(Ears(windows)));
         connection.call_in(Some(&session), &runtime::Enable::default(), HOUSEKEEPING).await?;
-        let usher = Arc::new(Self { connection: connection.clone(), session, extension });
+        let usher = Arc::new(Self { connection: connection.clone(), session, home, opened: AtomicU64::default() });
         tokio::time::timeout(HOUSEKEEPING, usher.loaded()).await.map_err(|_| CdpError::Late { method: "the window usher" })??;
         Ok(usher)
     }
 
     /// Its page may still be loading, or not even have begun to.
     async fn loaded(&self) -> Result<()> {
-        let load = "document.readyState === 'complete' ? typeof tabmux : new Promise((done) => addEventListener('load', () => done(typeof tabmux)))";
+        let look = match self.home {
+            Home::Own { .. } => "typeof tabmux".to_owned(),
+            Home::Borrowed { .. } => format!("({BORROWED})()"),
+        };
+        let load =
+            format!("document.readyState === 'complete' ? {look} : new Promise((done) => addEventListener('load', () => done({look})))");
         loop {
-            match self.evaluate(load).await {
+            match self.evaluate(&load).await {
                 Ok(kind) if kind == "object" => return Ok(()),
                 // What was asked of the document before is not answered by this one.
                 Ok(_) | Err(CdpError::Refused { .. }) => {}
@@ -67,11 +93,35 @@ impl Usher {
 
     /// Opens a tab at this address in this window and gives its target, however late: who asked must know what was opened.
     pub(super) async fn open_in(&self, url: &str, window: WindowId) -> tabmux_driver::Result<String> {
-        self.ask(&format!("tabmux.openIn({}, {})", window.0, serde_json::Value::from(url))).await
+        let open = |url: &str| format!("tabmux.openIn({}, {})", window.0, serde_json::Value::from(url));
+        if let Home::Own { .. } = self.home {
+            return self.ask(&open(url)).await;
+        }
+        if !url.contains('#') {
+            // Only an address that says whose it is can be told from a person's.
+            return Err(DriverError::WindowFull);
+        }
+        let address = format!("{url}{CRADLE_MARK}{}", self.opened.fetch_add(1, Relaxed));
+        self.ask(&open(&address)).await?;
+        let found = tokio::time::timeout(HOUSEKEEPING, self.target_at(&address)).await;
+        Ok(found.unwrap_or(Err(CdpError::Late { method: "the window usher" }))?)
+    }
+
+    /// The tab is there; the browser may not have told of its address yet.
+    async fn target_at(&self, address: &str) -> Result<String> {
+        loop {
+            let known = self.connection.call(None, &target::GetTargets::default()).await?.target_infos;
+            if let Some(info) = known.into_iter().find(|info| info.url == address) {
+                return Ok(info.target_id);
+            }
+        }
     }
 
     /// Puts the tab of a target there.
     pub(super) async fn bring(&self, target: &str, place: Place) -> tabmux_driver::Result<()> {
+        if !self.hears_drags() {
+            return Err(DriverError::Unsupported("This browser cannot move a tab.".into()));
+        }
         let target = serde_json::Value::from(target);
         let place = match place {
             Place::In(window) => window.0.to_string(),
@@ -81,10 +131,23 @@ impl Usher {
         asked.unwrap_or_else(|_| Err(CdpError::Late { method: "the window usher" }.into())).map(|_| ())
     }
 
-    /// Takes the extension out of the browser again.
+    /// Whether it does all that an usher can, and not only opens tabs.
+    pub(super) fn hears_drags(&self) -> bool {
+        matches!(self.home, Home::Own { .. })
+    }
+
+    /// Takes what is ours out of the browser again.
     pub(super) async fn leave(&self) -> Result<()> {
-        let uninstall = extensions::Uninstall { id: self.extension.clone() };
-        self.connection.call_in(None, &uninstall, HOUSEKEEPING).await.map(|_| ())
+        match &self.home {
+            Home::Own { extension } => {
+                let uninstall = extensions::Uninstall { id: extension.clone() };
+                self.connection.call_in(None, &uninstall, HOUSEKEEPING).await.map(|_| ())
+            }
+            Home::Borrowed { target } => {
+                let close = target::CloseTarget { target_id: target.clone() };
+                self.connection.call_in(None, &close, HOUSEKEEPING).await.map(|_| ())
+            }
+        }
     }
 
     async fn ask(&self, call: &str) -> tabmux_driver::Result<String> {
@@ -120,22 +183,31 @@ fn unreadable(why: String) -> CdpError {
 
 /// Whether a target is the usher's page.
 pub(super) fn is_usher(url: &str) -> bool {
+    url == BORROWED_PAGE || is_own(url)
+}
+
+fn is_own(url: &str) -> bool {
     url.strip_prefix("chrome-extension://").and_then(|rest| rest.split_once('/')).is_some_and(|(_, page)| page == PAGE)
 }
 
-/// Gives the ids of the extension and of its page's target.
-async fn load(connection: &Connection, place: &Path) -> Result<(String, String)> {
+/// Gives where it is at home, and the target of its page.
+async fn load(connection: &Connection, place: &Path) -> Result<(Home, String)> {
     write(place).map_err(|error| unreadable(format!("{} cannot be written: {error}", place.display())))?;
     let unpacked = extensions::LoadUnpacked { path: place.display().to_string(), enable_in_incognito: None };
     let id = connection.call_in(None, &unpacked, HOUSEKEEPING).await?.id;
-    let page = target::CreateTarget {
-        url: format!("chrome-extension://{id}/{PAGE}"),
-        background: Some(true),
-        hidden: Some(true),
-        ..target::CreateTarget::default()
-    };
-    let target = connection.call_in(None, &page, HOUSEKEEPING).await?.target_id;
-    Ok((id, target))
+    let target = open_hidden(connection, format!("chrome-extension://{id}/{PAGE}")).await?;
+    Ok((Home::Own { extension: id }, target))
+}
+
+/// It is in no tab strip, and the browser closes it with our connection.
+async fn borrow(connection: &Connection) -> Result<(Home, String)> {
+    let target = open_hidden(connection, BORROWED_PAGE.to_owned()).await?;
+    Ok((Home::Borrowed { target: target.clone() }, target))
+}
+
+async fn open_hidden(connection: &Connection, url: String) -> Result<String> {
+    let page = target::CreateTarget { url, background: Some(true), hidden: Some(true), ..target::CreateTarget::default() };
+    Ok(connection.call_in(None, &page, HOUSEKEEPING).await?.target_id)
 }
 
 fn write(place: &Path) -> io::Result<()> {

@@ -1,13 +1,15 @@
 //! The driver in a browser that somebody else started, over its WebSocket: the same contract, and nothing of theirs touched.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::attach::{AttachError, Consent, Located};
+use tabmux_cdp::protocol::browser::GetWindowForTarget;
 use tabmux_cdp::protocol::target;
-use tabmux_driver::{Browser, ContextSpec, DriverError, Isolation, PageRecord};
+use tabmux_driver::{Browser, ContextSpec, DriverError, Ground, Isolation, PageRecord, Place, Spot, WindowBounds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -126,6 +128,54 @@ async fn nothing_that_is_not_ours_is_ever_closed() {
     let spec = ContextSpec { isolation: Isolation::Browser, ..ContextSpec::default() };
     let again = attach(&located).await;
     assert!(matches!(soon(again.open_context(&spec)).await.map(|_| ()), Err(DriverError::Unsupported(_))));
+}
+
+/// S4.5: no extension is let in over this wire, and yet each tab comes up in its session's window. What opens them is seen by nobody and gone with us.
+#[tokio::test]
+async fn thirty_tabs_at_once_come_up_in_their_sessions_windows() {
+    let (theirs, located) = support::somebodys().await;
+    let site = support::site(|_| "theirs".into()).await;
+    open_tabs(&theirs, &site, 2).await;
+    let before = targets(&theirs).await;
+    let usher = async || {
+        let known = soon(theirs.connection().call(None, &target::GetTargets::default())).await.expect("it answers").target_infos;
+        known.into_iter().find(|info| info.url.starts_with("chrome://bookmarks"))
+    };
+    for way in ["let go", "cut off"] {
+        let browser = attach(&located).await;
+        let usher_place = tempfile::tempdir().expect("a directory");
+        browser.keep_window_usher_in(usher_place.path().to_owned());
+        let mut contexts = Vec::new();
+        for _ in 0..3 {
+            let spec = ContextSpec { isolation: Isolation::Window, ..ContextSpec::default() };
+            let context = soon(browser.open_context(&spec)).await.expect("it opens");
+            let windows = context.windows().expect("it has windows");
+            let (_, spot) =
+                soon(windows.open_page_at(Place::New(WindowBounds { left: 0, top: 0, width: 800, height: 600 }))).await.expect("a window");
+            windows.own(&BTreeSet::from([spot.window]));
+            contexts.push((context, spot.window));
+        }
+        let opening = (0..30).map(|number| {
+            let (context, window) = &contexts[number % 3];
+            async move { (soon(context.windows().expect("windows").open_page_at(Place::In(*window))).await.expect("a tab"), *window) }
+        });
+        for ((page, spot), expected) in futures::future::join_all(opening).await {
+            assert_eq!(spot, Spot { window: expected, ground: Ground::Old });
+            let asked = GetWindowForTarget { target_id: Some(page.handle().0.clone()) };
+            let found = soon(theirs.connection().call(None, &asked)).await.expect("it is in a window");
+            assert_eq!((found.window_id, page.url().as_str()), (expected.0, "about:blank"));
+        }
+        assert_ne!(usher().await.expect("somebody opened them").kind, "page", "it is in no tab strip");
+        for (context, _) in &contexts {
+            soon(context.close()).await.expect("it closes");
+        }
+        if way == "let go" {
+            soon(browser.end()).await.expect("it is let go");
+        }
+        drop((contexts, browser));
+        soon(async { while usher().await.is_some() {} }).await;
+        assert_eq!(targets(&theirs).await, before, "{way}");
+    }
 }
 
 async fn targets(browser: &CdpBrowser) -> Vec<String> {

@@ -13,9 +13,12 @@ use crate::protocol::{Event, inspector, page, runtime};
 /// An event larger than this is noted, not decoded: a page writes as much as it likes.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
+const MAX_DIALOG_BYTES: usize = 1900;
+
 impl PageState {
     pub(crate) fn hear(&self, method: &str, params: &RawValue) {
-        if params.get().len() > MAX_EVENT_BYTES {
+        // What the page is, and what it asks, is known however long its address or its question.
+        if params.get().len() > MAX_EVENT_BYTES && !method.starts_with("Page.") {
             if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
                 self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
             }
@@ -145,8 +148,13 @@ impl PageState {
     }
 
     fn dialog_opening(&self, params: &RawValue) {
-        let Some(event) = read::<page::JavascriptDialogOpening>(params) else { return };
-        let dialog = Dialog { kind: event.kind, text: event.message };
+        // One that was too long to be carried is open all the same.
+        let event = read::<page::JavascriptDialogOpening>(params).unwrap_or_else(|| page::JavascriptDialogOpening {
+            kind: "dialog".into(),
+            message: "(too long to be read)".into(),
+            ..page::JavascriptDialogOpening::default()
+        });
+        let dialog = Dialog { kind: event.kind, text: readable(event.message) };
         let mut inner = self.inner();
         let number = self.progress.borrow().dialogs + 1;
         inner.dialog = Some(OpenDialog { dialog: dialog.clone(), default_prompt: event.default_prompt, number });
@@ -189,6 +197,12 @@ impl PageState {
     }
 }
 
+/// As much of a dialog's words as anybody reads, and how many there are; whoever tells of it shows that much.
+fn readable(text: String) -> String {
+    let end = text.floor_char_boundary(MAX_DIALOG_BYTES);
+    if end == text.len() { text } else { format!("{}… ({} characters in all)", &text[..end], text.chars().count()) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -217,6 +231,10 @@ mod tests {
             let dialog = json!({"url": "", "frameId": "main", "message": text, "type": "alert", "hasBrowserHandler": false});
             state.hear(page::JavascriptDialogOpening::METHOD, &RawValue::from_string(dialog.to_string()).unwrap());
         };
+        opens(&"x".repeat(2_000_000));
+        assert!(state.dialog().unwrap().dialog.text.ends_with("xx… (2000000 characters in all)"));
+        state.hear(page::JavascriptDialogOpening::METHOD, &RawValue::from_string("{}".into()).unwrap());
+        assert_eq!(state.dialog().unwrap().dialog.text, "(too long to be read)");
         opens("first");
         let answered = state.dialog().unwrap();
         state.hear(
