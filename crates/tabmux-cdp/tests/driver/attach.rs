@@ -133,7 +133,7 @@ async fn nothing_that_is_not_ours_is_ever_closed() {
 /// S4.5: no extension is let in over this wire, and yet each tab comes up in its session's window. What opens them is seen by nobody and gone with us.
 #[tokio::test]
 async fn thirty_tabs_at_once_come_up_in_their_sessions_windows() {
-    let (theirs, located) = support::somebodys().await;
+    let (theirs, located) = support::somebodys_with(&["--remote-debugging-port=0"]).await;
     let site = support::site(|_| "theirs".into()).await;
     open_tabs(&theirs, &site, 2).await;
     let before = targets(&theirs).await;

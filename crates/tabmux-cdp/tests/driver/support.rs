@@ -99,10 +99,13 @@ pub(crate) async fn full_chromium(display: Option<&Display>) -> Arc<CdpBrowser> 
 /// is given is dropped. Also its WebSocket.
 pub(crate) async fn somebodys() -> (Arc<CdpBrowser>, Located) {
     // Hundreds of tabs of one site in a few processes.
-    let args = ["--remote-debugging-port=0", "--process-per-site", "--renderer-process-limit=2"];
+    somebodys_with(&["--remote-debugging-port=0", "--process-per-site", "--renderer-process-limit=2"]).await
+}
+
+pub(crate) async fn somebodys_with(args: &[&str]) -> (Arc<CdpBrowser>, Located) {
     let binary = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
     let (home, mut launch) = (home(), Launch::new(binary, Mode::Headless));
-    launch.args = args.map(str::to_owned).to_vec();
+    launch.args = args.iter().map(|&arg| arg.to_owned()).collect();
     let browser = CdpBrowser::launch(&home, &launch).await.expect("the browser starts");
     let profiles = Profiles { dirs: vec![home.profiles_dir.join(&browser.info().id).join("profile")], else_at: None };
     let located = loop {

@@ -4,8 +4,13 @@
   if (globalThis.chrome?.tabs) {
     globalThis.tabmux = {
       async openIn(windowId, url) {
-        const opened = await chrome.tabs.create({ windowId, active: false, url }).catch(() => null);
-        return opened ? { target: url } : { refused: "gone" };
+        try {
+          await chrome.tabs.create({ windowId, active: false, url });
+          return { target: url };
+        } catch (error) {
+          // A browser that keeps pages in few processes lets this one open nothing.
+          return { refused: String(error).includes("No window") ? "gone" : "full" };
+        }
       },
     };
   }
