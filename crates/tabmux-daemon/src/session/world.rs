@@ -256,6 +256,10 @@ impl World {
         locked(&self.pages).clear();
         locked(&self.news).forget();
         if self.spec().endpoint.is_some() {
+            // Who runs is told by what follows, and may be ended by it before it can note that.
+            if locked(&self.running).is_some() {
+                self.loss_said.store(true, Ordering::Relaxed);
+            }
             // Perhaps only the connection broke, and the pages are still there: the next call looks for them, and says if not.
             return self.hub.decide_now(|registry, _| registry.put_off(self.id, &fault));
         }
