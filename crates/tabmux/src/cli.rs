@@ -1,5 +1,7 @@
 //! The one table of commands: parser, help, man page and completions all come from it. What a command does is in `commands/`.
 
+use std::ffi::OsString;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::settings::Flags;
@@ -17,6 +19,33 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// The same with `tabmux mcp` alone. A shim lives as long as its agent, and memory once taken for the table of all
+/// commands would stay with it.
+#[derive(Parser)]
+struct Lean {
+    #[command(flatten)]
+    flags: Flags,
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    only: OnlyMcp,
+}
+
+#[derive(Subcommand)]
+enum OnlyMcp {
+    Mcp(Box<Mcp>),
+}
+
+impl Cli {
+    pub(crate) fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        match Lean::try_parse_from(words) {
+            Ok(Lean { flags, json, only: OnlyMcp::Mcp(mcp) }) => Ok(Self { flags, json, command: Some(Command::Mcp(mcp)) }),
+            // Another command, or something is wrong: the whole table knows which.
+            Err(_) => Self::try_parse_from(words),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -442,4 +471,35 @@ pub(crate) enum AgentSession {
     },
     /// List your sessions
     List,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Cli, OsString};
+
+    /// The short way for shims must not become a second command line.
+    #[test]
+    fn one_command_alone_is_read_as_it_is_in_the_whole_table() {
+        for line in [
+            "tabmux mcp",
+            "tabmux -L work --json mcp --session a --tools slim --headed",
+            "tabmux mcp -L work --set session.idle=5m --viewport-size 1280x720 --from default --isolation window",
+            "tabmux mcp --storage-state a --from b",
+            "tabmux mcp --unknown",
+            "tabmux mcp --help",
+            "tabmux -L mcp",
+            "tabmux new -s mcp",
+            "tabmux --version",
+            "tabmux",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let said = |read: Result<Cli, clap::Error>| match read {
+                Ok(cli) => format!("{cli:?}"),
+                Err(error) => error.render().to_string(),
+            };
+            assert_eq!(said(Cli::read(&words)), said(Cli::try_parse_from(&words)), "{line}");
+        }
+    }
 }

@@ -14,7 +14,6 @@ mod start;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use cli::Cli;
@@ -25,10 +24,11 @@ use output::Form;
 /// The whole program.
 pub fn main() -> ExitCode {
     // Not one of the commands: the daemon starts it, and it stays as small as it can.
-    if std::env::args_os().nth(1).is_some_and(|word| word == "keeper") {
+    let words: Vec<_> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "keeper") {
         return tabmux_daemon::keep_browser();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read(&words) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
