@@ -270,6 +270,10 @@ impl Page for CdpPage {
         self.state.status()
     }
 
+    fn unreachable(&self) -> Option<String> {
+        self.state.unreachable()
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.

@@ -265,6 +265,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Why it shows the browser's own error page, if it does; it is at the address that could not be reached then, and has no title.
+    fn unreachable(&self) -> Option<String> {
+        None
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
 
     /// Runs a script in the page and gives its value as JSON.

@@ -49,7 +49,7 @@ pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
         }
         // It may have gone somewhere all the same.
         pages.moved(tab);
-        message.push_str(&format!("; the page is at {}", place(&page.url(), &page.title())));
+        message.push_str(&format!("; the page is at {}", place(&*page)));
         message.push_str(&waits_for(pages));
     }
     Fault::new(Code::Timeout, format!("{message}."), late.hint)

@@ -55,7 +55,7 @@ impl PageTool for Go {
             Navigation::Reload => "Reloaded",
         };
         let status = page.status().filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-        let text = format!("{verb} {}{status}.", place(&page.url(), &page.title()));
+        let text = format!("{verb} {}{status}.", place(&*page));
         Ok(Reply::text(text).about(tab, &page))
     }
 

@@ -56,7 +56,7 @@ impl PageTool for Wait {
             cx.moved(tab);
         }
         page.refresh_title().await;
-        let text = format!("{} at {}.", told(&awaited), place(&page.url(), &page.title()));
+        let text = format!("{} at {}.", told(&awaited), place(&*page));
         Ok(Reply::text(text).about(tab, &page))
     }
 
