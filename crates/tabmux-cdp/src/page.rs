@@ -350,6 +350,10 @@ impl Page for CdpPage {
         self.wait(awaited).await
     }
 
+    fn last_given(&self, function: &str) -> Option<String> {
+        self.state.last_given(function)
+    }
+
     async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {
         self.state.usable()?;
         self.read_storage(area).await

@@ -303,6 +303,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Comes when the page is as awaited, in this document or a later one.
     async fn wait_for(&self, awaited: &Awaited) -> Result<()>;
 
+    /// What the function that somebody waits for gave when it was last asked, in few words; nothing, where it was not asked or has not answered.
+    fn last_given(&self, _function: &str) -> Option<String> {
+        None
+    }
+
     /// What the page's origin keeps.
     async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>>;
 

@@ -52,6 +52,8 @@ struct Inner {
     asked: Asked,
     /// The document that came before what its origin keeps.
     early: String,
+    /// A function that somebody waits for, and what it gave last.
+    function_gave: Option<(String, String)>,
     /// Why the document could not be reached, as a former daemon knew it.
     failed_before: Option<String>,
     /// `None` once the page is gone: the listener hears the end of its channel.
@@ -99,6 +101,7 @@ impl PageState {
             looked_at: None,
             asked: Asked::default(),
             early: String::new(),
+            function_gave: None,
             failed_before: None,
             events: Some(events),
             unheard: Some(unheard),
@@ -252,6 +255,14 @@ impl PageState {
 
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
+    }
+
+    pub(super) fn function_gave(&self, given: Option<(String, String)>) {
+        self.inner().function_gave = given;
+    }
+
+    pub(super) fn last_given(&self, function: &str) -> Option<String> {
+        self.inner().function_gave.as_ref().filter(|(asked, _)| asked == function).map(|(_, given)| given.clone())
     }
 
     /// How long the network has been quiet, and who hears when that changes.
