@@ -171,6 +171,7 @@ impl Launch {
         if self.mode == Mode::Headless {
             if self.binary.kind != Kind::HeadlessShell {
                 all.push("--headless=new".to_owned());
+                all.extend(self.screen());
             }
             all.extend(["--hide-scrollbars", "--mute-audio", "--disable-gpu"].map(str::to_owned));
             let wants_graphics = self.args.iter().any(|arg| ["gpu", "-gl", "angle", "swiftshader"].iter().any(|word| arg.contains(word)));
@@ -201,6 +202,18 @@ impl Launch {
         // Last, so that nothing of the user's takes their place.
         all.extend(reach::arguments(&self.domains));
         all
+    }
+
+    /// The screen of a full browser that is unseen is small whatever its windows are, and pages would see one that is wider than its screen. It
+    /// gets the size of the windows, unless the user says otherwise.
+    fn screen(&self) -> Option<String> {
+        let theirs = self.args.iter().rev().find_map(|arg| arg.strip_prefix("--window-size="));
+        let window = match theirs {
+            Some(size) => size.split_once(',').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?))),
+            None => self.window,
+        };
+        let given = self.args.iter().any(|arg| arg.split('=').next() == Some("--screen-info"));
+        window.filter(|_| !given).map(|(width, height)| format!("--screen-info={{{width}x{height}}}"))
     }
 
     /// The user's features join ours, but for those of ours that the user switches the other way.
@@ -275,6 +288,24 @@ mod tests {
         for flag in ["--window-size=800,600", "--proxy-server=socks5://127.0.0.1:9", "--ignore-certificate-errors"] {
             assert!(all.contains(&flag.to_owned()), "{flag}");
         }
+    }
+
+    #[test]
+    fn the_screen_of_a_full_browser_that_is_unseen_is_as_large_as_its_windows() {
+        let screens = |kind: Kind, mode: Mode, theirs: &[&str]| {
+            let change = |launch: &mut Launch| {
+                (launch.binary.kind, launch.mode, launch.window) = (kind, mode, Some((1280, 720)));
+                launch.args = theirs.iter().map(ToString::to_string).collect();
+            };
+            arguments(change, ORDINARY).into_iter().filter(|arg| arg.starts_with("--screen-info")).collect::<Vec<_>>()
+        };
+        let unseen = |theirs: &[&str]| screens(Kind::Chrome, Mode::Headless, theirs);
+        assert_eq!(unseen(&[]), ["--screen-info={1280x720}"]);
+        assert_eq!(unseen(&["--window-size=10,10", "--window-size=1600,900"]), ["--screen-info={1600x900}"]);
+        assert_eq!(unseen(&["--screen-info={800x600}"]), ["--screen-info={800x600}"]);
+        assert_eq!(unseen(&["--window-size=large"]), Vec::<String>::new());
+        assert_eq!(screens(Kind::Chrome, Mode::Headed, &[]), Vec::<String>::new());
+        assert_eq!(screens(Kind::HeadlessShell, Mode::Headless, &[]), Vec::<String>::new());
     }
 
     /// Who names a proxy means all hosts, as in Playwright; who also says which are reached without it is left alone.

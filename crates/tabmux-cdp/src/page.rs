@@ -270,6 +270,10 @@ impl Page for CdpPage {
         self.state.status()
     }
 
+    fn unreachable(&self) -> Option<String> {
+        self.state.unreachable()
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
@@ -344,6 +348,10 @@ impl Page for CdpPage {
     async fn wait_for(&self, awaited: &Awaited) -> Result<()> {
         self.state.usable()?;
         self.wait(awaited).await
+    }
+
+    fn last_given(&self, function: &str) -> Option<String> {
+        self.state.last_given(function)
     }
 
     async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {

@@ -332,7 +332,7 @@ impl Windows {
         match Usher::find_or_load(&self.connection, self.usher_place.get()?, self.me.clone()).await {
             Ok(usher) => {
                 *help = Help::Here(Arc::clone(&usher));
-                self.places().watched = usher.hears_drags();
+                self.places().watched = usher.has_extension();
                 Some(usher)
             }
             Err(error) => {

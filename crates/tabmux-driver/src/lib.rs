@@ -265,6 +265,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Why it shows the browser's own error page, if it does; it is at the address that could not be reached then, and has no title.
+    fn unreachable(&self) -> Option<String> {
+        None
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
 
     /// Runs a script in the page and gives its value as JSON.
@@ -297,6 +302,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// Comes when the page is as awaited, in this document or a later one.
     async fn wait_for(&self, awaited: &Awaited) -> Result<()>;
+
+    /// What the function that somebody waits for gave when it was last asked, in few words; nothing, where it was not asked or has not answered.
+    fn last_given(&self, _function: &str) -> Option<String> {
+        None
+    }
 
     /// What the page's origin keeps.
     async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>>;

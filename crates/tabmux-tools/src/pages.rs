@@ -8,6 +8,8 @@ use serde::Serialize;
 use tabmux_core::{Fault, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Isolation, Page};
 
+use crate::reply::placed;
+
 #[async_trait]
 pub trait Pages: Send + Sync {
     /// The page the call is for: the tab it named, else the session's current one; opens one where there is none.
@@ -75,5 +77,19 @@ pub struct PageView {
     pub tab_id: String,
     pub url: String,
     pub title: String,
+    /// Why it shows the browser's own error page, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<String>,
     pub current: bool,
+}
+
+impl PageView {
+    pub fn of(page_idx: usize, tab: TabId, page: &dyn Page, current: bool) -> Self {
+        let (url, title, unreachable) = (page.url(), page.title(), page.unreachable());
+        Self { page_idx, tab_id: tab.to_string(), url, title, unreachable, current }
+    }
+
+    pub(crate) fn place(&self) -> String {
+        placed(&self.url, &self.title, self.unreachable.as_deref())
+    }
 }

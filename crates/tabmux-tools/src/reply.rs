@@ -53,7 +53,11 @@ impl Reply {
     /// Adds which tab the reply is about and where it is now (S2.26).
     #[must_use]
     pub fn about(self, tab: TabId, page: &Arc<dyn Page>) -> Self {
-        self.with("tabId", tab.to_string()).with("url", visible::line(&page.url())).with("title", visible::line(&page.title()))
+        let reply = self.with("tabId", tab.to_string()).with("url", visible::line(&page.url())).with("title", visible::line(&page.title()));
+        match page.unreachable() {
+            Some(why) => reply.with("unreachable", visible::line(&why)),
+            None => reply,
+        }
     }
 
     #[must_use]
@@ -86,10 +90,19 @@ impl Reply {
     }
 }
 
-/// `https://a.test/ — "Title"`, as far as there is a title.
-pub fn place(url: &str, title: &str) -> String {
+/// Where a page is: `https://a.test/ — "Title"`, as far as there is a title.
+pub fn place(page: &dyn Page) -> String {
+    placed(&page.url(), &page.title(), page.unreachable().as_deref())
+}
+
+/// Only what the page says of itself is in quotes: none can say that it could not be reached.
+pub(crate) fn placed(url: &str, title: &str, unreachable: Option<&str>) -> String {
     let url = visible::line(url);
-    if title.is_empty() { url } else { format!("{url} — {}", visible::quoted(title)) }
+    match unreachable {
+        Some(why) => format!("{url} — could not be reached: {}", visible::line(why)),
+        None if title.is_empty() => url,
+        None => format!("{url} — {}", visible::quoted(title)),
+    }
 }
 
 /// A driver's fault, in which the page may have a say: a thrown text, a dialog's text.

@@ -263,13 +263,8 @@ impl TestPages {
 
     fn views(&self) -> Vec<PageView> {
         let state = self.state.lock().unwrap();
-        let view = |(page_idx, (tab, page)): (usize, &(TabId, Arc<dyn Page>))| PageView {
-            page_idx,
-            tab_id: tab.to_string(),
-            url: page.url(),
-            title: page.title(),
-            current: state.current == Some(*tab),
-        };
+        let view =
+            |(page_idx, (tab, page)): (usize, &(TabId, Arc<dyn Page>))| PageView::of(page_idx, *tab, &**page, state.current == Some(*tab));
         state.pages.iter().enumerate().map(view).collect()
     }
 

@@ -110,6 +110,8 @@ pub struct Late {
     /// A sentence without its end: `Text "Done" did not appear`.
     pub what: String,
     pub hint: &'static str,
+    /// A function that the page was asked; what it gave last, the page knows.
+    pub function: Option<String>,
 }
 
 impl Tool {

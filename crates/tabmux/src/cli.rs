@@ -205,7 +205,7 @@ pub(crate) struct Make {
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
     /// Keep this client's session under a name, so that a restarted client gets it back
-    #[arg(long, value_name = "NAME", env = "TABMUX_SESSION", hide_env = true)]
+    #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
     /// How many tools to list; all of them stay callable
     #[arg(long, value_parser = ["slim", "core", "full"])]

@@ -41,6 +41,7 @@ fn wrong_usage_is_status_two_and_with_json_one_document() {
         &["ls", "--bogus"],
         &["call"],
         &["mcp", "--tools", "all"],
+        &["mcp", "--session", ""],
         &["mcp", "--from", "work", "--storage-state", "state.json"],
         &["fork", "-n", "0"],
         &["fork", "-n", "101"],

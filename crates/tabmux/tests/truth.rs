@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::site::{Site, html, with};
-use support::{Lab, SOON, at_once, until};
+use support::{Lab, SOON, at_once, process, until};
 
 #[test]
 fn an_act_that_leads_where_nothing_is_fails() {
@@ -80,6 +80,12 @@ fn a_page_that_is_sent_on_to_where_nothing_is_is_told_as_not_reached() {
         let text = client.ok(tool, &json!({})).text();
         assert!(text.contains("could not be reached: net::ERR_CONNECTION_REFUSED"), "{tool}: {text}");
     }
+    let listed = client.ok("list_pages", &json!({})).structured()["pages"][0].clone();
+    assert_eq!((&listed["title"], &listed["unreachable"]), (&json!(""), &json!("net::ERR_CONNECTION_REFUSED")), "{listed}");
+    // The next daemon knows it too.
+    process::kill(lab.daemon_pid());
+    let text = client.ok("list_pages", &json!({})).text();
+    assert!(text.contains("could not be reached: net::ERR_CONNECTION_REFUSED"), "{text}");
     client.ok("navigate", &json!({"url": site.at("/")}));
     assert!(!client.ok("list_pages", &json!({})).text().contains("could not be reached"));
 }

@@ -1,5 +1,7 @@
 //! What a page logs, as text: console calls, uncaught exceptions, and what the browser itself complains about.
 
+mod pattern;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -11,8 +13,7 @@ pub(super) fn entry(method: &str, params: &RawValue) -> Option<(&'static str, St
     match method {
         runtime::ConsoleAPICalled::METHOD => {
             let Some(event) = read::<runtime::ConsoleAPICalled>(params) else { return Some(unread()) };
-            let text = event.args.iter().map(shown).collect::<Vec<_>>().join(" ");
-            Some((console_level(&event.kind), text))
+            Some((console_level(&event.kind), said(&event.args)))
         }
         runtime::ExceptionThrown::METHOD => {
             let Some(event) = read::<runtime::ExceptionThrown>(params) else { return Some(unread()) };
@@ -29,6 +30,14 @@ pub(super) fn entry(method: &str, params: &RawValue) -> Option<(&'static str, St
             Some((level, format!("{}{place}", entry.text)))
         }
         _ => None,
+    }
+}
+
+/// A first text may say where the values after it go.
+fn said(args: &[runtime::RemoteObject]) -> String {
+    match args {
+        [runtime::RemoteObject { value: Some(Value::String(pattern)), .. }, values @ ..] => pattern::filled(pattern, values),
+        _ => args.iter().map(shown).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -115,6 +124,29 @@ mod tests {
             "overflow":false,"properties":[]}}]"#;
         assert_eq!(logged(error), "Error: no\n    at x:1");
         assert_eq!(logged(r#"[{"type":"string","value":"day \ud83d"}]"#), "day \u{fffd}");
+    }
+
+    #[test]
+    fn values_are_put_where_the_first_text_wants_them() {
+        let with = |pattern: &str, values: &str| logged(&format!(r#"[{{"type":"string","value":"{pattern}"}}{values}]"#));
+        let (ann, number) = (r#",{"type":"string","value":"Ann %s"}"#, r#",{"type":"number","value":-1.5}"#);
+        let object = r#",{"type":"object","description":"Object","preview":{"type":"object","description":"Object","overflow":false,
+            "properties":[{"name":"a","type":"number","value":"1"}]}}"#;
+        let infinite = r#",{"type":"number","unserializableValue":"Infinity","description":"Infinity"}"#;
+        for (pattern, values, said) in [
+            ("Hi %s, %d %i %f!", [ann, number, number, number].concat(), "Hi Ann %s, -2 -2 -1.5!"),
+            ("%o %O %s", [object, object, object].concat(), "{a: 1} {a: 1} Object"),
+            ("%cred%c%s", [ann, ann, ann].concat(), "redAnn %s"),
+            ("%d %i %f", [ann, object, ann].concat(), "NaN NaN NaN"),
+            ("%d%f", [infinite, infinite].concat(), "InfinityInfinity"),
+            ("100%% %s", String::new(), "100% %s"),
+            ("%s %s", ann.to_owned(), "Ann %s %s"),
+            ("%", ann.to_owned(), "% Ann %s"),
+            ("5%é %x %s", [ann, number, object].concat(), "5%é %x Ann %s -1.5 {a: 1}"),
+        ] {
+            assert_eq!(with(pattern, &values), said, "{pattern}");
+        }
+        assert_eq!(logged(r#"[{"type":"number","value":1},{"type":"string","value":"%s"},{"type":"number","value":2}]"#), "1 %s 2");
     }
 
     #[test]

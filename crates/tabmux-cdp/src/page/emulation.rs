@@ -8,6 +8,9 @@ use super::requests::Waiting;
 use crate::CdpError;
 use crate::protocol::{Command, emulation, network};
 
+/// The screen of a viewport that is not mobile, at least: it holds the window as well, which stays as it is.
+const DESK: (u32, u32) = (1920, 1080);
+
 /// The answers to come, and what each of them is about.
 pub(super) type Asked = Vec<BoxFuture<'static, Result<()>>>;
 
@@ -32,12 +35,17 @@ impl CdpPage {
                 self.ask("viewport", &emulation::ClearDeviceMetricsOverride::default(), asked);
             } else {
                 let (width, height) = wanted.viewport.unwrap_or_default();
+                // What is mobile has a screen of its viewport's size by itself.
+                let on_desk = wanted.viewport.filter(|_| !wanted.mobile.unwrap_or_default());
+                let screen = on_desk.map(|(width, height)| (width.max(DESK.0), height.max(DESK.1)));
                 let metrics = emulation::SetDeviceMetricsOverride {
                     width: i64::from(width),
                     height: i64::from(height),
                     // None of its own is asked for by 0.
                     device_scale_factor: wanted.device_scale_factor.unwrap_or(if wanted.viewport.is_some() { 1.0 } else { 0.0 }),
                     mobile: wanted.mobile.unwrap_or_default(),
+                    screen_width: screen.map(|(width, _)| i64::from(width)),
+                    screen_height: screen.map(|(_, height)| i64::from(height)),
                     ..emulation::SetDeviceMetricsOverride::default()
                 };
                 self.ask("viewport, deviceScaleFactor and mobile", &metrics, asked);

@@ -21,6 +21,8 @@ pub(crate) struct Memento {
     dialog: Option<Asked>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     crashed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unreachable: Option<String>,
     /// No ref below was left to give.
     #[serde(default, skip_serializing_if = "is_zero")]
     refs: u32,
@@ -43,7 +45,7 @@ impl Memento {
             default_prompt: open.default_prompt.map(cut),
         });
         let refs = (state.frames().next_ref() - 1).next_multiple_of(REFS_AT_ONCE);
-        Self { session: session.to_owned(), dialog, crashed: state.is_crashed(), refs }
+        Self { session: session.to_owned(), dialog, crashed: state.is_crashed(), unreachable: state.unreachable(), refs }
     }
 
     /// None of a version that wrote something else: then the page is attached to anew.
@@ -59,7 +61,7 @@ impl Memento {
     pub(super) fn restore(self, state: &PageState) -> String {
         let dialog =
             self.dialog.map(|Asked { kind, text, default_prompt }| OpenDialog { dialog: Dialog { kind, text }, default_prompt, number: 0 });
-        state.restore(dialog, self.crashed);
+        state.restore(dialog, self.crashed, self.unreachable);
         state.frames().refs_up_to(self.refs + 1);
         self.session
     }
@@ -84,7 +86,11 @@ mod tests {
     fn a_page_is_restored_as_it_was_remembered() {
         let state = PageState::new("T", "about:blank".into());
         let dialog = Dialog { kind: "prompt".into(), text: "name?".into() };
-        state.restore(Some(OpenDialog { dialog: dialog.clone(), default_prompt: Some("Ann".into()), number: 0 }), true);
+        state.restore(
+            Some(OpenDialog { dialog: dialog.clone(), default_prompt: Some("Ann".into()), number: 0 }),
+            true,
+            Some("net::ERR_FAILED".into()),
+        );
         state.frames().refs_up_to(1002);
         let text = Memento::of("S", &state).to_string();
 
@@ -92,6 +98,7 @@ mod tests {
         assert_eq!(Memento::read(&text).unwrap().restore(&again), "S");
         let open = again.dialog().unwrap();
         assert_eq!((open.dialog, open.default_prompt.as_deref(), again.is_crashed()), (dialog, Some("Ann"), true));
+        assert_eq!(again.unreachable().as_deref(), Some("net::ERR_FAILED"));
         assert_eq!(again.frames().next_ref(), 2001, "a number that was given is never given again");
         assert!(Memento::read("{}").is_none());
     }

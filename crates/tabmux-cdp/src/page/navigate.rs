@@ -100,7 +100,7 @@ impl CdpPage {
     }
 
     fn check_reached(&self) -> Result<()> {
-        self.state.unreachable().map_or(Ok(()), |(why, url)| Err(DriverError::NavigationFailed(format!("{why} at {url}"))))
+        self.state.unreachable().map_or(Ok(()), |why| Err(DriverError::NavigationFailed(format!("{why} at {}", self.state.url()))))
     }
 
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {

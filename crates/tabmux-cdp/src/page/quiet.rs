@@ -1,5 +1,6 @@
 //! Waits for what no event of the document says: a network at rest, and a script of the caller's that holds.
 
+use serde::Deserialize;
 use tabmux_driver::{DriverError, NETWORK_QUIET, Result};
 
 use super::given_up::GivenUp;
@@ -8,21 +9,34 @@ use super::{CdpPage, console};
 use crate::CdpError;
 use crate::protocol::runtime::Evaluate;
 
-/// Asks again and again for a second, then answers: so it ends by itself in a page nobody waits for any more, and leaves
-/// nothing there that the page could see. A script's variables say nothing when they change, so there is no event to wait for.
+/// Asks again and again for a while, then answers with what it was given last: so it ends by itself in a page nobody waits for any more, and
+/// leaves nothing there that the page could see. A script's variables say nothing when they change, so there is no event to wait for.
+/// Few values do not hold, and all of them are short.
 const HOLDS: &str = "(async () => {
-  const holds = async () => {
+  const given = async () => {
     const value = (FUNCTION
     );
-    return Boolean(await (typeof value === 'function' ? value() : value));
+    return typeof value === 'function' ? value() : value;
   };
-  if (await holds()) return 'at once';
-  for (const ends = performance.now() + 1000; performance.now() < ends; ) {
+  const ends = performance.now() + PATIENCE;
+  for (;;) {
+    const value = await given();
+    if (value) return { holds: true };
+    if (performance.now() >= ends) return { holds: false, given: value === '' ? '\"\"' : String(value) };
     await new Promise((resolve) => setTimeout(resolve, 50));
-    if (await holds()) return 'later';
   }
-  return 'not yet';
 })()";
+
+/// The first look is answered at once, so that something is known of what does not hold however short the wait is.
+const PATIENCE: [&str; 2] = ["0", "1000"];
+
+/// What came of a look.
+#[derive(Deserialize)]
+struct Look {
+    holds: bool,
+    #[serde(default)]
+    given: String,
+}
 
 impl CdpPage {
     /// Comes when nothing was asked of the network for a while. The clock starts anew with every event; nobody polls.
@@ -50,11 +64,13 @@ impl CdpPage {
     /// Whether the caller's script holds, in the page's own world, in this document or a later one.
     pub(super) async fn holds(&self, function: &str) -> Result<Waited> {
         let mut progress = self.state.watch();
-        let expression = HOLDS.replace("FUNCTION", function);
+        self.state.function_gave(None);
+        let mut waited = Waited::NotAtAll;
         loop {
+            let patience = PATIENCE[usize::from(waited == Waited::ForIt)];
+            let expression = HOLDS.replace("PATIENCE", patience).replace("FUNCTION", function);
             let before = progress.borrow_and_update().commits;
-            let evaluate =
-                Evaluate { expression: expression.clone(), return_by_value: Some(true), await_promise: Some(true), ..Evaluate::default() };
+            let evaluate = Evaluate { expression, return_by_value: Some(true), await_promise: Some(true), ..Evaluate::default() };
             let given_up = GivenUp::unless_done(self);
             let another_document = self.until(&mut progress, |now| now.commits > before);
             let answer = tokio::select! {
@@ -74,11 +90,13 @@ impl CdpPage {
             if let Some(details) = reply.exception_details {
                 return Err(DriverError::ScriptFailed(console::thrown(&details)));
             }
-            match reply.result.value.as_ref().and_then(serde_json::Value::as_str) {
-                Some("at once") => return Ok(Waited::NotAtAll),
-                Some("later") => return Ok(Waited::ForIt),
+            match reply.result.value.map(Look::deserialize) {
+                Some(Ok(Look { holds: true, .. })) => return Ok(waited),
+                Some(Ok(Look { given, .. })) => self.state.function_gave(Some((function.to_owned(), given))),
+                // The page has meddled with what it was asked.
                 _ => {}
             }
+            waited = Waited::ForIt;
         }
     }
 }

@@ -24,7 +24,8 @@ pub(super) enum Waiting {
     All,
 }
 
-/// All that is needed of a request that waits. Of one that is too long to be told of there is only the id.
+/// All that is needed of a request that waits. Of one that is too long to be told of there is only the id; one that is not understood
+/// would wait for ever.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Paused {
@@ -39,6 +40,7 @@ struct Paused {
 
 #[derive(Default, Deserialize)]
 struct Address {
+    #[serde(default)]
     url: String,
 }
 
@@ -158,4 +160,43 @@ pub(super) fn early(connection: &WeakConnection, session: &str, world: &World, s
             state.while_early(&document, || drop(connection.send(Some(&session), &Reload::default())));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tabmux_driver::{ContextSpec, Credentials};
+
+    use super::*;
+    use crate::world::{Build, Drawn};
+
+    #[test]
+    fn all_requests_wait_where_a_login_may_be_asked_for_and_none_where_nothing_is_awaited() {
+        let world = World::new("C1", &ContextSpec::default(), Build::Shell, Drawn::Always);
+        let credentials = Some(Credentials { username: "ann".into(), password: "secret".into(), origin: None });
+        assert_eq!(Waiting::of(&world, &Emulation::default()), Waiting::None);
+        assert_eq!(Waiting::of(&world, &Emulation { credentials, ..Emulation::default() }), Waiting::All);
+        for (waiting, asked) in [
+            (Waiting::None, json!({ "patterns": [] })),
+            (Waiting::Documents, json!({ "patterns": [{ "urlPattern": "*", "resourceType": "Document" }], "handleAuthRequests": false })),
+            (Waiting::All, json!({ "patterns": [{ "urlPattern": "*" }], "handleAuthRequests": true })),
+        ] {
+            assert_eq!(serde_json::to_value(enable(waiting)).unwrap(), asked, "{waiting:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_however_little_is_told_of_it() {
+        let told = |json: &str| {
+            let Paused { request_id, frame_id, resource_type, request } = lenient::read(json.as_bytes()).unwrap();
+            [request_id, frame_id, resource_type, request.url]
+        };
+        let whole =
+            r#"{"requestId":"1","request":{"url":"http://a.test/","method":"GET"},"frameId":"F","resourceType":"Document","more":{}}"#;
+        assert_eq!(told(whole), ["1", "F", "Document", "http://a.test/"]);
+        assert_eq!(told(r#"{"requestId":"1"}"#), ["1", "", "", ""]);
+        assert_eq!(told(r#"{"requestId":"1","request":{},"resourceType":"Image"}"#), ["1", "", "Image", ""]);
+        assert_eq!(told(r#"{"requestId":"1","request":{"url":"http://a.test/\ud83d"}}"#)[3], "http://a.test/\u{fffd}");
+        assert!(lenient::read::<Paused>(b"{}").is_err(), "there is nothing to let go");
+    }
 }

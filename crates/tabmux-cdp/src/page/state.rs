@@ -52,6 +52,10 @@ struct Inner {
     asked: Asked,
     /// The document that came before what its origin keeps.
     early: String,
+    /// A function that somebody waits for, and what it gave last.
+    function_gave: Option<(String, String)>,
+    /// Why the document could not be reached, as a former daemon knew it.
+    failed_before: Option<String>,
     /// `None` once the page is gone: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -97,6 +101,8 @@ impl PageState {
             looked_at: None,
             asked: Asked::default(),
             early: String::new(),
+            function_gave: None,
+            failed_before: None,
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -162,9 +168,9 @@ impl PageState {
         }
     }
 
-    /// Of an error page what it is one of; the browser's own title for it says nothing.
+    /// None of an error page: what the browser calls it is nobody's title.
     pub(super) fn title(&self) -> String {
-        self.unreachable().map_or_else(|| self.inner().title.clone(), |(why, _)| format!("could not be reached: {why}"))
+        if self.progress.borrow().unreachable { String::new() } else { self.inner().title.clone() }
     }
 
     pub(super) fn has_title(&self, title: String) {
@@ -251,6 +257,14 @@ impl PageState {
         self.inner().log.take()
     }
 
+    pub(super) fn function_gave(&self, given: Option<(String, String)>) {
+        self.inner().function_gave = given;
+    }
+
+    pub(super) fn last_given(&self, function: &str) -> Option<String> {
+        self.inner().function_gave.as_ref().filter(|(asked, _)| asked == function).map(|(_, given)| given.clone())
+    }
+
     /// How long the network has been quiet, and who hears when that changes.
     pub(super) fn quiet_for(&self) -> Option<Duration> {
         self.inner().traffic.quiet_for()
@@ -311,20 +325,18 @@ impl PageState {
 
     /// Where the last act sent the page and it could not go.
     pub(super) fn failed_to_go(&self) -> Option<String> {
-        let now = self.progress.borrow().clone();
-        let mut inner = self.inner();
-        if !now.unreachable || now.commits <= inner.act_began.progress.commits {
-            return None;
-        }
-        let why = inner.why_unreachable(&now.loader);
-        Some(format!("{why} at {}", inner.url))
+        let why = self.unreachable()?;
+        let commits = self.progress.borrow().commits;
+        let inner = self.inner();
+        (commits > inner.act_began.progress.commits).then(|| format!("{why} at {}", inner.url))
     }
 
-    /// Why the page shows the browser's own error page, if it does, and where it was to be.
-    pub(super) fn unreachable(&self) -> Option<(String, String)> {
+    /// Why the page shows the browser's own error page, if it does. Its address is the one that could not be reached.
+    pub(super) fn unreachable(&self) -> Option<String> {
         let loader = Some(self.progress.borrow()).filter(|now| now.unreachable).map(|now| now.loader.clone())?;
         let mut inner = self.inner();
-        Some((inner.why_unreachable(&loader), inner.url.clone()))
+        let why = inner.traffic.of(&loader).and_then(|request| request.failure.clone()).or_else(|| inner.failed_before.clone());
+        Some(why.unwrap_or_else(|| "it does not answer".to_owned()))
     }
 
     /// How many pages it asked for since the last act began.
@@ -430,11 +442,16 @@ impl PageState {
     }
 
     /// As a former daemon knew it. No news: whoever asks next is told.
-    pub(super) fn restore(&self, dialog: Option<OpenDialog>, crashed: bool) {
-        self.inner().dialog = dialog;
-        if crashed {
-            self.progress.send_modify(|progress| progress.life = Life::Crashed);
-        }
+    pub(super) fn restore(&self, dialog: Option<OpenDialog>, crashed: bool, unreachable: Option<String>) {
+        let mut inner = self.inner();
+        inner.dialog = dialog;
+        self.progress.send_modify(|progress| {
+            if crashed {
+                progress.life = Life::Crashed;
+            }
+            progress.unreachable = unreachable.is_some();
+        });
+        inner.failed_before = unreachable;
     }
 
     /// The CDP session is over: the target is gone, or the whole browser.
@@ -447,11 +464,6 @@ impl PageState {
 }
 
 impl Inner {
-    fn why_unreachable(&mut self, loader: &str) -> String {
-        let why = self.traffic.of(loader).and_then(|request| request.failure.clone());
-        why.unwrap_or_else(|| "it does not answer".to_owned())
-    }
-
     fn tell(&self, event: PageEvent) {
         if let Some(events) = &self.events {
             // Full or unheard: dropped. Every call on the page says the same.

@@ -119,7 +119,7 @@ impl Usher {
 
     /// Puts the tab of a target there.
     pub(super) async fn bring(&self, target: &str, place: Place) -> tabmux_driver::Result<()> {
-        if !self.hears_drags() {
+        if !self.has_extension() {
             return Err(DriverError::Unsupported("This browser cannot move a tab.".into()));
         }
         let target = serde_json::Value::from(target);
@@ -131,8 +131,8 @@ impl Usher {
         asked.unwrap_or_else(|_| Err(CdpError::Late { method: "the window usher" }.into())).map(|_| ())
     }
 
-    /// Whether it does all that an usher can, and not only opens tabs.
-    pub(super) fn hears_drags(&self) -> bool {
+    /// Whether it works in a page of our extension: only there it moves tabs, and hears when a person does.
+    pub(super) fn has_extension(&self) -> bool {
         matches!(self.home, Home::Own { .. })
     }
 

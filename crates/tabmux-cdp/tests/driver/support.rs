@@ -75,6 +75,14 @@ pub(crate) async fn chromium() -> Arc<CdpBrowser> {
     CdpBrowser::launch(&home(), &Launch::new(binary, Mode::Headless)).await.expect("the browser starts")
 }
 
+/// An unseen browser of this kind, started as `change` says.
+pub(crate) async fn chromium_with(want: Want, change: impl FnOnce(&mut Launch)) -> Arc<CdpBrowser> {
+    let binary = Places::here(None).find(want).expect("a Chromium is installed");
+    let mut launch = Launch::new(binary, Mode::Headless);
+    change(&mut launch);
+    CdpBrowser::launch(&home(), &launch).await.expect("the browser starts")
+}
+
 /// The kind that is preferred for agents, or a full one; both unseen.
 pub(crate) async fn chromium_for(want: Want) -> Arc<CdpBrowser> {
     match want {

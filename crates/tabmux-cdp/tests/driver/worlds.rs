@@ -116,6 +116,31 @@ async fn two_contexts_side_by_side_see_opposite_places_languages_and_permissions
     assert_eq!(run(&foreign, ASKED).await, json!("denied"));
 }
 
+/// Nobody has a window or a viewport that is larger than the screen, and pages ask.
+#[tokio::test]
+async fn windows_and_viewports_fit_on_the_screen() {
+    const SCREEN: &str = "[screen.width, screen.height, screen.width >= Math.max(outerWidth, innerWidth) && screen.height >= Math.max(outerHeight, innerHeight)]";
+    for want in [Want::Plain, Want::Full] {
+        for (theirs, screen) in [(None, json!([1280, 720, true])), (Some("--window-size=1600,900"), json!([1600, 900, true]))] {
+            let browser = support::chromium_with(want, |launch| {
+                launch.window = Some((1280, 720));
+                launch.args.extend(theirs.map(str::to_owned));
+            })
+            .await;
+            let context = context(&browser, ContextSpec::default()).await;
+            let page = page_at(&context, &support::site(|_| "hello".into()).await).await;
+            assert_eq!(run(&page, SCREEN).await, screen, "{want:?}, {theirs:?}");
+            for (viewport, screen) in [((2000, 1500), json!([2000, 1500, true])), ((390, 844), json!([1920, 1080, true]))] {
+                soon(context.emulate(&Emulation { viewport: Some(viewport), ..Emulation::default() })).await.expect("it is taken");
+                assert_eq!(run(&page, SCREEN).await, screen, "{want:?}, {theirs:?}, {viewport:?}");
+            }
+            let mobile = Emulation { viewport: Some((390, 844)), mobile: Some(true), ..Emulation::default() };
+            soon(context.emulate(&mobile)).await.expect("it is taken");
+            assert_eq!(run(&page, "[screen.width, screen.height]").await, json!([390, 844]), "{want:?}, {theirs:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_the_browser_does_not_take_is_named_and_nothing_changes() {
     let browser = support::chromium().await;

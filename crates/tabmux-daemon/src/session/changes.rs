@@ -2,7 +2,7 @@
 
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Changes, Domains, Page};
-use tabmux_tools::{Content, Reply, denied_url, visible_line, visible_quoted, visible_text};
+use tabmux_tools::{Content, Reply, denied_url, place, visible_line, visible_text};
 
 use super::reach::Reach;
 
@@ -21,7 +21,7 @@ pub(super) async fn append(reply: &mut Reply, page: &dyn Page, reach: &Reach, do
             if reach.check_whole().is_err() {
                 (changes.errors, changes.more_errors) = (Vec::new(), 0);
             }
-            told(&changes, &Place { url: page.url(), title: page.title(), status: page.status() })
+            told(&changes, &place(page), page.status())
         }
         Err(error) => format!("[The page cannot be looked at now: {}]", visible_line(&error.to_string())),
     };
@@ -32,13 +32,6 @@ pub(super) async fn append(reply: &mut Reply, page: &dyn Page, reach: &Reach, do
 /// The same where nothing else is said: that a call sent the page where it could not go is its failure.
 pub(super) async fn check_arrival(reply: &Reply, page: &dyn Page, domains: &Domains) -> Result<(), Fault> {
     page.arrival().await.map_or(Ok(()), |why| Err(went_nowhere(reply, &why, page, domains)))
-}
-
-/// Where a page is.
-struct Place {
-    url: String,
-    title: String,
-    status: Option<u16>,
 }
 
 fn went_nowhere(reply: &Reply, why: &str, page: &dyn Page, domains: &Domains) -> Fault {
@@ -56,12 +49,11 @@ fn went_nowhere(reply: &Reply, why: &str, page: &dyn Page, domains: &Domains) ->
     Fault::new(code, message.trim_start(), hint)
 }
 
-fn told(changes: &Changes, place: &Place) -> String {
+fn told(changes: &Changes, place: &str, status: Option<u16>) -> String {
     let mut lines = Vec::new();
     if changes.moved {
-        let title = if place.title.is_empty() { String::new() } else { format!(" — {}", visible_quoted(&place.title)) };
-        let status = place.status.filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-        lines.push(format!("Now at {}{title}{status}", visible_line(&place.url)));
+        let status = status.filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        lines.push(format!("Now at {place}{status}"));
     }
     if !changes.text.is_empty() {
         lines.push(visible_text(&changes.text));
@@ -97,8 +89,7 @@ mod tests {
             opened: 0,
             failed: None,
         };
-        let place = Place { url: "http://a.test/".into(), title: "One".into(), status: Some(500) };
-        let said = told(&changes, &place);
+        let said = told(&changes, "http://a.test/ — \"One\"", Some(500));
         let lines: Vec<_> = said.lines().collect();
         let expected = [
             "Now at http://a.test/ — \"One\" (HTTP 500)",
@@ -109,7 +100,7 @@ mod tests {
             "(2 more errors: console)",
         ];
         assert_eq!(lines, expected);
-        assert_eq!(told(&Changes::default(), &place), "Nothing else changed.");
+        assert_eq!(told(&Changes::default(), "", None), "Nothing else changed.");
     }
 
     /// What was done is said before where it could not lead: a sentence as it is, anything else as a value.

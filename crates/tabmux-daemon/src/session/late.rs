@@ -36,23 +36,27 @@ pub(super) fn of(errand: &Errand, args: &Arguments) -> Late {
     errand.tool.late(args).unwrap_or_else(|| {
         let on = args.get("selector").and_then(|selector| selector.as_str()).map(|selector| format!(" {}", visible_quoted(selector)));
         let hint = "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).";
-        Late { what: format!("{}{} did not finish", errand.name, on.unwrap_or_default()), hint }
+        Late { what: format!("{}{} did not finish", errand.name, on.unwrap_or_default()), hint, function: None }
     })
 }
 
 /// Nothing is told of a page that is out of the call's reach, but that.
 pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
     let mut message = format!("{} within {} ms", late.what, limit.given.as_millis());
+    let mut hint = late.hint.to_owned();
     if let (Some(tab), Some(page)) = pages.working_on() {
         if let Err(beyond) = pages.check_where_it_ended(Some(&page.url())) {
             return beyond;
         }
         // It may have gone somewhere all the same.
         pages.moved(tab);
-        message.push_str(&format!("; the page is at {}", place(&page.url(), &page.title())));
+        message.push_str(&format!("; the page is at {}", place(&*page)));
         message.push_str(&waits_for(pages));
+        if let Some(given) = late.function.as_ref().and_then(|function| page.last_given(function)) {
+            hint = format!("The function last gave {}. {hint}", visible_line(&given));
+        }
     }
-    Fault::new(Code::Timeout, format!("{message}."), late.hint)
+    Fault::new(Code::Timeout, format!("{message}."), hint)
 }
 
 /// An act was done, and the page had not come to rest after it.

@@ -130,7 +130,7 @@ impl CallPages {
     async fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
         let page = self.world.page(tab)?;
         page.refresh_title().await;
-        Some(PageView { page_idx: index, tab_id: tab.to_string(), url: page.url(), title: page.title(), current: current == Some(tab) })
+        Some(PageView::of(index, tab, &*page, current == Some(tab)))
     }
 
     fn tabs(&self) -> Result<(Vec<TabId>, Option<TabId>), Fault> {

@@ -73,6 +73,10 @@ pub async fn waiting_ends_when_a_script_holds_or_the_network_is_quiet(browser: A
     })
     .await;
     assert_eq!(waited, Ok(()), "in a later document too");
+    let never = holds("0");
+    let given_up = tokio::time::timeout(Duration::from_millis(200), page.wait_for(&never)).await;
+    assert!(given_up.is_err(), "0 does not hold: {given_up:?}");
+    assert_eq!((page.last_given("0").as_deref(), page.last_given("1")), (Some("0"), None));
     let error = soon(page.wait_for(&holds("throw(\"no milk\")"))).await.expect_err("a script that fails never holds");
     assert!(matches!(error, DriverError::ScriptFailed(_)), "{error:?}");
 }

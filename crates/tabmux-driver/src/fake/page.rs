@@ -66,6 +66,8 @@ struct State {
     chooser: Option<Chooser>,
     /// How many pages the last script opened.
     opened: u64,
+    /// A function that somebody waits for, and what it gave last.
+    function_gave: Option<(String, String)>,
     /// `None` once the page is closed: the listener hears the end of its channel.
     events: Option<mpsc::Sender<PageEvent>>,
     /// What happens before the first listener comes waits here for it.
@@ -95,6 +97,7 @@ impl FakePage {
             dialog: None,
             chooser: None,
             opened: 0,
+            function_gave: None,
             events: Some(events),
             unheard: Some(unheard),
         };
@@ -153,6 +156,7 @@ impl FakePage {
     async fn holds(&self, function: Option<&str>) -> Result<bool> {
         let Some(function) = function else { return Ok(true) };
         let value = self.evaluate(function).await?;
+        locked(&self.state).function_gave = Some((function.to_owned(), value.to_string()));
         Ok(!matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != "")
     }
 
@@ -280,6 +284,10 @@ impl Page for FakePage {
             // An error means that the sender is gone, and with it the page.
             life.changed().await.map_err(|_| DriverError::PageGone)?;
         }
+    }
+
+    fn last_given(&self, function: &str) -> Option<String> {
+        locked(&self.state).function_gave.as_ref().filter(|(asked, _)| asked == function).map(|(_, given)| given.clone())
     }
 
     async fn storage(&self, area: StorageArea) -> Result<Vec<StorageItem>> {

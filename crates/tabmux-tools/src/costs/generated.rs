@@ -17,7 +17,7 @@ pub(super) const COSTS: &[(&str, usize)] = &[
     ("get_visible_elements", 73),
     ("read_text", 101),
     ("screenshot", 133),
-    ("console", 61),
+    ("console", 78),
     ("network", 104),
     ("click_element", 167),
     ("set_value", 101),

@@ -52,6 +52,6 @@ impl PageTool for Assert {
         if let Some(text) = wanted.text {
             text.check("The page's text", &page.text().await.map_err(failed)?.into())?;
         }
-        Ok(Reply::text(format!("It holds at {}.", place(&page.url(), &page.title()))).about(tab, &page))
+        Ok(Reply::text(format!("It holds at {}.", place(&*page))).about(tab, &page))
     }
 }

@@ -35,7 +35,7 @@ struct Emulate {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct Wanted {
-    viewport: Option<Size>,
+    viewport: Option<Value>,
     device_scale_factor: Option<f64>,
     mobile: Option<bool>,
     touch: Option<bool>,
@@ -51,14 +51,6 @@ struct Wanted {
     geolocation: Option<Geolocation>,
     permissions: Option<BTreeMap<String, Permission>>,
     http_credentials: Option<Credentials>,
-}
-
-/// `"390x844"`, or as Playwright writes it.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-enum Size {
-    Text(String),
-    Sides { width: u32, height: u32 },
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -86,6 +78,12 @@ enum Media {
 /// The longest side of a viewport.
 const MAX_SIDE: u32 = 16_384;
 
+/// More than any screen has, and what a browser can still draw at once.
+const MAX_PIXELS: f64 = 1e8;
+
+/// Half the way around the earth, in metres.
+const MAX_ACCURACY: f64 = 2e7;
+
 const MAX_PERMISSIONS: usize = 50;
 
 const MAX_LATENCY_MS: f64 = 600_000.0;
@@ -103,22 +101,23 @@ impl PageTool for Change {
         if args.get("set").and_then(Value::as_object).is_none_or(Map::is_empty) && !reset {
             return Err(Fault::new(Code::BadArgument, "There is nothing to change.", "Give set, or reset."));
         }
+        let set = set.unwrap_or_default().checked()?;
         // A page to try it on, so that what the browser does not take is said now.
         cx.page().await?;
         let before = if reset { Emulation::default() } else { cx.context().await?.emulation() };
-        let wanted = set.unwrap_or_default().added_to(before)?;
+        let wanted = added(set, before)?;
         let named = said(&wanted);
         cx.emulate(wanted).await?;
         Ok(Reply::text(if named.is_empty() { "Nothing is emulated any more.".to_owned() } else { format!("Emulated now: {named}.") }))
     }
 }
 
-/// Settings may stand beside `set` too, as one is tempted to write them.
+/// Settings may stand beside `set` too, as one is tempted to write them. `null` counts as left out in both places.
 fn gathered(mut args: Arguments) -> Arguments {
-    let loose: Vec<String> = args.keys().filter(|name| !["set", "reset"].contains(&name.as_str())).cloned().collect();
-    if loose.is_empty() || args.get("set").is_some_and(|set| !set.is_object()) {
+    if args.get("set").is_some_and(|set| !set.is_object() && !set.is_null()) {
         return args;
     }
+    let loose: Vec<String> = args.keys().filter(|name| !["set", "reset"].contains(&name.as_str())).cloned().collect();
     let mut set = args.shift_remove("set").and_then(|set| set.as_object().cloned()).unwrap_or_default();
     for name in loose {
         if let Some(value) = args.shift_remove(&name) {
@@ -131,19 +130,27 @@ fn gathered(mut args: Arguments) -> Arguments {
 }
 
 impl Wanted {
-    fn added_to(self, mut before: Emulation) -> Result<Emulation, Fault> {
-        let viewport = self.viewport.map(Size::sides).transpose()?;
+    /// All that can be said of it whatever the browser, before anything is changed.
+    fn checked(self) -> Result<Emulation, Fault> {
+        let viewport = self.viewport.as_ref().map(sides).transpose()?;
         let bounded = |name: &str, value: Option<f64>, least: f64, most: f64| match value {
             Some(number) if !(least..=most).contains(&number) => Err(wrong(name, &number.into(), &format!("{least} to {most}"))),
             other => Ok(other),
         };
         bounded("latitude", self.geolocation.map(|place| place.latitude), -90.0, 90.0)?;
         bounded("longitude", self.geolocation.map(|place| place.longitude), -180.0, 180.0)?;
+        bounded("accuracy", self.geolocation.map(|place| place.accuracy), 0.0, MAX_ACCURACY)?;
         bounded("latencyMs", self.network.map(|network| network.latency_ms), 0.0, MAX_LATENCY_MS)?;
         bounded("downloadKbps", self.network.and_then(|network| network.download_kbps), 0.0, MAX_KBPS)?;
         bounded("uploadKbps", self.network.and_then(|network| network.upload_kbps), 0.0, MAX_KBPS)?;
         if let Some(locale) = self.locale.as_deref().filter(|locale| !is_locale(locale)) {
             return Err(wrong("locale", &locale.into(), "a language such as de, en-GB or zh-Hant-TW"));
+        }
+        if let Some(agent) = self.user_agent.as_deref().filter(|agent| agent.trim().is_empty() || agent.contains(char::is_control)) {
+            return Err(wrong("userAgent", &agent.into(), "a text in one line; reset gives the browser's own back"));
+        }
+        if self.timezone.as_deref().is_some_and(|zone| zone.trim().is_empty()) {
+            return Err(wrong("timezone", &"".into(), "one such as Europe/Paris; reset gives the machine's own back"));
         }
         let scale = bounded("deviceScaleFactor", self.device_scale_factor, 0.1, 10.0)?;
         let cpu = bounded("cpu", self.cpu, 1.0, 100.0)?;
@@ -161,53 +168,85 @@ impl Wanted {
             Media::Screen => "screen",
             Media::Print => "print",
         }));
-        before.permissions.extend(self.permissions.unwrap_or_default());
-        if before.permissions.len() > MAX_PERMISSIONS {
-            return Err(Fault::new(Code::BadArgument, "That are too many permissions.", "Reset first."));
-        }
         Ok(Emulation {
-            viewport: viewport.or(before.viewport),
-            device_scale_factor: scale.or(before.device_scale_factor),
-            mobile: self.mobile.or(before.mobile),
-            touch: self.touch.or(before.touch),
-            user_agent: self.user_agent.or(before.user_agent),
-            locale: self.locale.or(before.locale),
-            timezone: self.timezone.or(before.timezone),
-            color_scheme: scheme.or(before.color_scheme),
-            reduced_motion: motion.or(before.reduced_motion),
-            media: media.or(before.media),
-            // Online is what the browser is by itself.
-            offline: self.offline.or(before.offline).filter(|offline| *offline),
-            network: self.network.or(before.network),
-            cpu: cpu.or(before.cpu),
-            geolocation: self.geolocation.or(before.geolocation),
-            permissions: before.permissions,
-            credentials: self.http_credentials.or(before.credentials),
+            viewport,
+            device_scale_factor: scale,
+            mobile: self.mobile,
+            touch: self.touch,
+            user_agent: self.user_agent,
+            locale: self.locale,
+            timezone: self.timezone,
+            color_scheme: scheme,
+            reduced_motion: motion,
+            media,
+            offline: self.offline,
+            network: self.network,
+            cpu,
+            geolocation: self.geolocation,
+            permissions: self.permissions.unwrap_or_default(),
+            credentials: self.http_credentials,
         })
     }
 }
 
-impl Size {
-    fn sides(self) -> Result<(u32, u32), Fault> {
-        let sides = match &self {
-            Self::Text(text) => text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?))),
-            Self::Sides { width, height } => Some((*width, *height)),
-        };
-        let fits = |side: u32| (1..=MAX_SIDE).contains(&side);
-        sides.filter(|(width, height)| fits(*width) && fits(*height)).ok_or_else(|| {
-            let given = match self {
-                Self::Text(text) => text,
-                Self::Sides { width, height } => format!("{width}x{height}"),
-            };
-            wrong("viewport", &given.into(), &format!("WIDTHxHEIGHT, each 1 to {MAX_SIDE}"))
-        })
+/// What is set, and beside it what was set before.
+fn added(set: Emulation, mut before: Emulation) -> Result<Emulation, Fault> {
+    before.permissions.extend(set.permissions);
+    if before.permissions.len() > MAX_PERMISSIONS {
+        return Err(Fault::new(Code::BadArgument, "That are too many permissions.", "Reset first."));
+    }
+    let emulation = Emulation {
+        viewport: set.viewport.or(before.viewport),
+        device_scale_factor: set.device_scale_factor.or(before.device_scale_factor),
+        mobile: set.mobile.or(before.mobile),
+        touch: set.touch.or(before.touch),
+        user_agent: set.user_agent.or(before.user_agent),
+        locale: set.locale.or(before.locale),
+        timezone: set.timezone.or(before.timezone),
+        color_scheme: set.color_scheme.or(before.color_scheme),
+        reduced_motion: set.reduced_motion.or(before.reduced_motion),
+        media: set.media.or(before.media),
+        // Online is what the browser is by itself.
+        offline: set.offline.or(before.offline).filter(|offline| *offline),
+        network: set.network.or(before.network),
+        cpu: set.cpu.or(before.cpu),
+        geolocation: set.geolocation.or(before.geolocation),
+        permissions: before.permissions,
+        credentials: set.credentials.or(before.credentials),
+    };
+    // What is drawn is as many pixels as the screen has, whatever a page calls one.
+    let scale = emulation.device_scale_factor.unwrap_or(1.0);
+    match emulation.viewport {
+        Some((width, height)) if f64::from(width) * f64::from(height) * scale * scale > MAX_PIXELS => {
+            let given = format!("{width}x{height}, deviceScaleFactor {scale}");
+            Err(wrong(
+                "viewport",
+                &given.into(),
+                &format!("of at most {MAX_PIXELS} pixels; give a smaller one, or a smaller deviceScaleFactor"),
+            ))
+        }
+        _ => Ok(emulation),
     }
 }
 
-/// Browsers take any word for a language and then speak none; what has the shape of one is left to them.
+/// Of `"390x844"`, or as Playwright writes it.
+fn sides(size: &Value) -> Result<(u32, u32), Fault> {
+    let side = |side: &Value| side.as_u64().and_then(|side| u32::try_from(side).ok());
+    let sides = match size {
+        Value::String(text) => text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?))),
+        Value::Object(sides) if sides.len() == 2 => sides.get("width").and_then(side).zip(sides.get("height").and_then(side)),
+        _ => None,
+    };
+    let fits = |side: u32| (1..=MAX_SIDE).contains(&side);
+    let sides = sides.filter(|(width, height)| fits(*width) && fits(*height));
+    sides.ok_or_else(|| wrong("viewport", size, &format!("\"WIDTHxHEIGHT\", each 1 to {MAX_SIDE}")))
+}
+
+/// Browsers take any word for a language and then speak none; what has the shape of one is left to them. No language has a name of
+/// more than three letters.
 fn is_locale(locale: &str) -> bool {
     let mut parts = locale.split(['-', '_']);
-    let language = parts.next().is_some_and(|part| (2..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    let language = parts.next().is_some_and(|part| (2..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphabetic()));
     language && parts.all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
@@ -245,6 +284,13 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_wrong_whatever_the_browser_opens_no_page() {
+        let pages = TestPages::new().await;
+        pages.call("emulate", json!({ "locale": "bogus" })).await.unwrap_err();
+        assert_eq!(pages.tabs(), []);
+    }
+
+    #[tokio::test]
     async fn what_is_wrong_is_named_and_changes_nothing() {
         let pages = TestPages::new().await;
         for args in [
@@ -259,6 +305,32 @@ mod tests {
             json!({ "set": { "timezone": "No Such" } }),
             json!({ "set": { "locale": "zz_bad!" } }),
             json!({ "set": { "locale": "" } }),
+            json!({ "locale": "bogus" }),
+            json!({ "locale": "english" }),
+            json!({ "timezone": "" }),
+            json!({ "timezone": 7 }),
+            json!({ "userAgent": "" }),
+            json!({ "userAgent": " " }),
+            json!({ "userAgent": "A\r\nX-Evil: 1" }),
+            json!({ "offline": null }),
+            json!({ "set": { "offline": null } }),
+            json!({ "set": null }),
+            json!({ "offline": "yes" }),
+            json!({ "viewport": "-5x10" }),
+            json!({ "viewport": { "width": -5, "height": 10 } }),
+            json!({ "viewport": { "width": 5.5, "height": 10 } }),
+            json!({ "viewport": { "width": 5 } }),
+            json!({ "viewport": { "width": 5, "height": 5, "depth": 5 } }),
+            json!({ "viewport": [5, 5] }),
+            json!({ "viewport": "99999999999x10" }),
+            json!({ "viewport": "16385x10" }),
+            json!({ "viewport": "16384x16384" }),
+            json!({ "viewport": "4000x4000", "deviceScaleFactor": 10 }),
+            json!({ "deviceScaleFactor": -1 }),
+            json!({ "geolocation": { "latitude": 0, "longitude": 180.5 } }),
+            json!({ "geolocation": { "latitude": 0 } }),
+            json!({ "geolocation": { "latitude": 0, "longitude": 0, "accuracy": -1 } }),
+            json!({ "mobile": true, "timezone": "No Such" }),
             json!({ "set": { "network": { "latencyMs": -1 } } }),
             json!({ "set": { "network": { "downloadKbps": -5 } } }),
             json!({ "set": {} }),
@@ -267,6 +339,13 @@ mod tests {
             let fault = pages.call("emulate", args.clone()).await.unwrap_err();
             assert_eq!(fault.code, Code::BadArgument, "{args}: {fault}");
         }
+        let said = async |args: Value| pages.call("emulate", args).await.unwrap_err().to_string();
+        let fault = said(json!({ "viewport": { "width": -5, "height": 10 } })).await;
+        insta::assert_snapshot!(fault, @r#"[bad_argument] Argument viewport is {"width":-5,"height":10}. It must be "WIDTHxHEIGHT", each 1 to 16384."#);
+        let fault = said(json!({ "userAgent": "" })).await;
+        insta::assert_snapshot!(fault, @r#"[bad_argument] Argument userAgent is "". It must be a text in one line; reset gives the browser's own back."#);
+        let fault = said(json!({ "viewport": "9000x9000", "deviceScaleFactor": 2 })).await;
+        insta::assert_snapshot!(fault, @r#"[bad_argument] Argument viewport is "9000x9000, deviceScaleFactor 2". It must be of at most 100000000 pixels; give a smaller one, or a smaller deviceScaleFactor."#);
         let fault = pages.call("emulate", json!({ "httpCredentials": { "username": "ann", "password": 7 } })).await.unwrap_err();
         assert!(!fault.to_string().contains("ann"), "{fault}");
         assert_eq!(pages.context().await.unwrap().emulation(), Emulation::default());

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::arguments::{NoArguments, of_page, own_schema};
-use crate::reply::{counted, place};
+use crate::reply::counted;
 use crate::{Arguments, Common, Effect, Group, Level, PageTool, PageView, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -28,6 +28,7 @@ impl PageTool for List {
         for page in &mut pages {
             page.url = visible::line(&page.url);
             page.title = visible::line(&page.title);
+            page.unreachable = page.unreachable.as_deref().map(visible::line);
         }
         Ok(Reply::text(text).structured(json!({ "pages": pages })))
     }
@@ -40,7 +41,7 @@ fn listed(pages: &[PageView]) -> String {
     let mut text = counted(pages.len(), "tab");
     for page in pages {
         let current = if page.current { " (current)" } else { "" };
-        text += &format!("\n{} {} {}{current}", page.page_idx, page.tab_id, place(&page.url, &page.title));
+        text += &format!("\n{} {} {}{current}", page.page_idx, page.tab_id, page.place());
     }
     text
 }
@@ -49,7 +50,28 @@ fn listed(pages: &[PageView]) -> String {
 mod tests {
     use serde_json::json;
 
+    use super::*;
     use crate::testing::{TestPages, text};
+
+    /// Whatever a page calls itself, it is told in quotes.
+    #[test]
+    fn an_error_page_is_told_as_one_and_no_page_can_say_so_of_itself() {
+        let page = PageView {
+            page_idx: 0,
+            tab_id: "t1".into(),
+            url: "http://a.test/".into(),
+            title: String::new(),
+            unreachable: None,
+            current: false,
+        };
+        let failed = PageView { unreachable: Some("net::ERR_FAILED".into()), ..page.clone() };
+        let posing = PageView { title: "could not be reached: net::ERR_FAILED".into(), ..page };
+        insta::assert_snapshot!(listed(&[failed, posing]), @r#"
+        2 tabs
+        0 t1 http://a.test/ — could not be reached: net::ERR_FAILED
+        0 t1 http://a.test/ — "could not be reached: net::ERR_FAILED"
+        "#);
+    }
 
     #[tokio::test]
     async fn the_tabs_are_listed_with_the_current_one_marked() {

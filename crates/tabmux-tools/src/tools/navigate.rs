@@ -55,7 +55,7 @@ impl PageTool for Go {
             Navigation::Reload => "Reloaded",
         };
         let status = page.status().filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-        let text = format!("{verb} {}{status}.", place(&page.url(), &page.title()));
+        let text = format!("{verb} {}{status}.", place(&*page));
         Ok(Reply::text(text).about(tab, &page))
     }
 
@@ -89,7 +89,7 @@ fn read(args: &Arguments, domains: &Domains) -> Result<(Navigate, Option<String>
 /// For whatever goes somewhere and does not get there in time.
 pub(super) fn not_loaded(what: &str) -> Late {
     let hint = "See with snapshot what is there so far, or navigate again with a longer timeout (ms, at most 600000).";
-    Late { what: format!("{what} did not finish loading"), hint }
+    Late { what: format!("{what} did not finish loading"), hint, function: None }
 }
 
 fn one_of<'a>(args: &Navigate, url: Option<&'a str>) -> Result<Navigation<'a>, Fault> {

@@ -54,7 +54,7 @@ impl PageTool for Open {
             went?;
             cx.moved(tab);
         }
-        let text = format!("Opened tab {tab}: {}.", place(&page.url(), &page.title()));
+        let text = format!("Opened tab {tab}: {}.", place(&*page));
         Ok(Reply::text(text).about(tab, &page))
     }
 

@@ -46,7 +46,7 @@ impl PageTool for ReadPage {
         let reading = reading(of_page(&args)?)?;
         let (tab, page) = cx.page().await?;
         let article = page.read(&reading).await.map_err(failed)?;
-        let first = if reading.cursor.is_none() { format!("{}\n", place(&page.url(), &page.title())) } else { String::new() };
+        let first = if reading.cursor.is_none() { format!("{}\n", place(&*page)) } else { String::new() };
         let mut reply = Reply::text(format!("{first}{}", told(&article))).about(tab, &page).with("blocks_left", article.left);
         // For programs, and for the next step of a sequence; what is long they read from the text.
         if article.text.len() <= MAX_VALUE_BYTES {

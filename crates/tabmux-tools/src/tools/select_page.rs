@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::place;
 use crate::{Arguments, Common, Effect, Group, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -42,7 +41,7 @@ impl PageTool for Select {
     async fn run(&self, cx: &dyn Pages, common: &Common, args: Arguments) -> ToolResult {
         let which = of_page::<WhichPage>(&args)?.or_tab(common)?;
         let page = cx.select(&which).await?;
-        let text = format!("Selected {}: {}.", page.tab_id, place(&page.url, &page.title));
+        let text = format!("Selected {}: {}.", page.tab_id, page.place());
         Ok(Reply::text(text).with("tabId", page.tab_id).with("pageIdx", page.page_idx).with("url", visible::line(&page.url)))
     }
 }

@@ -50,7 +50,7 @@ impl PageTool for Take {
         let sight = sight(of_page(&args)?)?;
         let (tab, page) = cx.page().await?;
         let seen = page.snapshot(&sight).await.map_err(failed)?;
-        let first = if sight.cursor.is_none() { format!("{}\n", place(&page.url(), &page.title())) } else { String::new() };
+        let first = if sight.cursor.is_none() { format!("{}\n", place(&*page)) } else { String::new() };
         let text = format!("{first}{}", told(&seen, &sight));
         let reply = Reply::text(text).about(tab, &page).with("lines_left", seen.left);
         Ok(match seen.cursor {

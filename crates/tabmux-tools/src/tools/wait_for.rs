@@ -56,7 +56,7 @@ impl PageTool for Wait {
             cx.moved(tab);
         }
         page.refresh_title().await;
-        let text = format!("{} at {}.", told(&awaited), place(&page.url(), &page.title()));
+        let text = format!("{} at {}.", told(&awaited), place(&*page));
         Ok(Reply::text(text).about(tab, &page))
     }
 
@@ -66,7 +66,8 @@ impl PageTool for Wait {
 
     fn late(&self, args: &Arguments) -> Option<Late> {
         let hint = "See with snapshot what is there instead, or wait again with a longer timeout (ms, at most 600000).";
-        Some(Late { what: missed(&awaited(of_page(args).ok()?).ok()?), hint })
+        let awaited = awaited(of_page(args).ok()?).ok()?;
+        Some(Late { what: missed(&awaited), hint, function: awaited.function })
     }
 
     /// A script can do anything.

@@ -5,13 +5,18 @@ use serde_json::{Map, Value};
 use super::source::{self, Given};
 use crate::cli::Mcp;
 use crate::failure::{Failure, Outcome};
-use crate::settings::Config;
+use crate::settings::{Config, Environment};
 use crate::shim::{self, Endpoint};
 
 pub(super) fn run(config: &Config, args: Mcp) -> Outcome {
     let defaults = defaults(config, &args)?;
-    let session = args.session.filter(|name| !name.is_empty());
+    let session = session(args.session, &config.env);
     shim::serve(config, Endpoint { session, tools: args.tools, defaults })
+}
+
+/// A variable that is empty is none; who gives the flag means a name.
+fn session(flag: Option<String>, env: &Environment) -> Option<String> {
+    flag.or_else(|| env.get("TABMUX_SESSION").map(Into::into))
 }
 
 /// What `start_browser` takes when the call does not say, under the names of its arguments. Whether it can be had, the daemon says.
@@ -50,7 +55,18 @@ fn is_size(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_size;
+    use super::*;
+
+    #[test]
+    fn the_flag_names_the_session_before_the_variable_and_an_empty_variable_names_none() {
+        let named = |flag: Option<&str>, variable: &str| {
+            let variables = [("TABMUX_SESSION".to_owned(), variable.to_owned())].into();
+            session(flag.map(Into::into), &Environment { variables, cwd: "/".into(), temp_dir: "/tmp".into(), uid: 1 })
+        };
+        assert_eq!(named(Some("mine"), "theirs").as_deref(), Some("mine"));
+        assert_eq!(named(Some(""), "theirs").as_deref(), Some(""), "which is then refused");
+        assert_eq!((named(None, "theirs").as_deref(), named(None, "")), (Some("theirs"), None));
+    }
 
     #[test]
     fn a_viewport_is_two_sides() {

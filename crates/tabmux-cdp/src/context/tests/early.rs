@@ -6,11 +6,17 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-const ORIGIN: &str = "http://a.test";
+pub(super) const ORIGIN: &str = "http://a.test";
 
 /// Something whose only origin is told when it is let go.
 #[derive(Clone, Debug)]
-struct Slow(Arc<Semaphore>);
+pub(super) struct Slow(pub(super) Arc<Semaphore>);
+
+impl Default for Slow {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
 
 #[async_trait]
 impl Source for Slow {
@@ -49,7 +55,7 @@ impl Played {
 async fn an_early_document_is_loaded_again_but_not_on_top_of_one_that_is_asked_for() {
     for is_sent_elsewhere in [false, true] {
         let (browser, played) = Played::start().await;
-        let slow = Slow(Arc::new(Semaphore::new(0)));
+        let slow = Slow::default();
         let spec = ContextSpec { source: Some(Beginning::with(slow.clone())), ..ContextSpec::default() };
         let context = browser.open_context(&spec).await.expect("a context opens");
         let page = context.open_page().await.expect("a page opens");

@@ -85,6 +85,7 @@ impl PageState {
             inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
             inner.title = String::new();
             inner.chooser = None;
+            inner.failed_before = None;
             inner.traffic.moved_to(&frame.loader_id);
         }
         self.traffic_changed.send_replace(());

@@ -43,6 +43,16 @@ async fn what_was_done_stays_done_when_only_its_consequences_are_not_known_in_ti
     assert!(lines[0].starts_with("Clicked ") && lines.contains(&late), "{said}");
 }
 
+/// Of that one, and of no other that was waited for before.
+#[tokio::test]
+async fn what_a_function_gave_last_is_said_when_it_did_not_become_true() {
+    let (_house, agent) = half_loaded().await;
+    let late = agent.fault("wait_for", json!({"function": "0", "timeout": 500})).await;
+    assert!(late.code == Code::Timeout && late.hint.starts_with("The function last gave 0. See with snapshot"), "{late}");
+    let late = agent.fault("wait_for", json!({"function": "1", "text": "nowhere", "timeout": 500})).await;
+    assert!(late.code == Code::Timeout && late.hint.starts_with("See with snapshot"), "{late}");
+}
+
 /// Nor where it has gone meanwhile, nor what it asks for there.
 #[tokio::test]
 async fn who_may_see_some_sites_is_told_of_no_other_at_the_deadline() {
