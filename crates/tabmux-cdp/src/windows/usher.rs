@@ -57,33 +57,52 @@ impl Usher {
     pub(super) async fn find_or_load(connection: &Connection, place: &Path, windows: Weak<Windows>) -> Result<Arc<Self>> {
         let known = connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
         let ours = known.into_iter().find(|info| is_own(&info.url));
-        let (home, target_id) = match ours {
-            Some(info) => (Home::Own { extension: info.url.split('/').nth(2).unwrap_or_default().to_owned() }, info.target_id),
-            None => match load(connection, place).await {
-                Err(CdpError::Refused { .. }) => borrow(connection).await?,
-                loaded => loaded?,
-            },
+        let own = match ours {
+            Some(info) => Ok((Home::Own { extension: info.url.split('/').nth(2).unwrap_or_default().to_owned() }, info.target_id)),
+            None => load(connection, place).await,
         };
-        let attach = target::AttachToTarget { target_id, flatten: Some(true) };
+        let settled = match own {
+            Ok((home, page)) => Self::settle(connection, home, page, windows.clone()).await?,
+            Err(CdpError::Refused { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        if let Some(usher) = settled {
+            return Ok(usher);
+        }
+        let (home, page) = borrow(connection).await?;
+        Self::settle(connection, home, page, windows).await?.ok_or_else(|| unreadable("no page of the browser's own is shown".into()))
+    }
+
+    /// `None`: the browser does not show this page.
+    async fn settle(connection: &Connection, home: Home, page: String, windows: Weak<Windows>) -> Result<Option<Arc<Self>>> {
+        let attach = target::AttachToTarget { target_id: page.clone(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         connection.listen(&session, Arc::new(Ears(windows)));
         connection.call_in(Some(&session), &runtime::Enable::default(), HOUSEKEEPING).await?;
         let usher = Arc::new(Self { connection: connection.clone(), session, home, opened: AtomicU64::default() });
-        tokio::time::timeout(HOUSEKEEPING, usher.loaded()).await.map_err(|_| CdpError::Late { method: "the window usher" })??;
-        Ok(usher)
+        let shown =
+            tokio::time::timeout(HOUSEKEEPING, usher.loaded()).await.map_err(|_| CdpError::Late { method: "the window usher" })??;
+        if !shown {
+            connection.call_in(None, &target::CloseTarget { target_id: page }, HOUSEKEEPING).await?;
+            usher.leave().await?;
+        }
+        Ok(shown.then_some(usher))
     }
 
-    /// Its page may still be loading, or not even have begun to.
-    async fn loaded(&self) -> Result<()> {
+    /// Its page may still be loading, or not even have begun to. Whether it is shown: a browser without extensions takes ours (156) and
+    /// shows an error in place of its pages.
+    async fn loaded(&self) -> Result<bool> {
         let look = match self.home {
             Home::Own { .. } => "typeof tabmux".to_owned(),
             Home::Borrowed { .. } => format!("({BORROWED})()"),
         };
+        let look = format!("location.protocol === 'chrome-error:' ? 'refused' : {look}");
         let load =
             format!("document.readyState === 'complete' ? {look} : new Promise((done) => addEventListener('load', () => done({look})))");
         loop {
             match self.evaluate(&load).await {
-                Ok(kind) if kind == "object" => return Ok(()),
+                Ok(kind) if kind == "object" => return Ok(true),
+                Ok(kind) if kind == "refused" => return Ok(false),
                 // What was asked of the document before is not answered by this one.
                 Ok(_) | Err(CdpError::Refused { .. }) => {}
                 Err(other) => return Err(other),

@@ -130,7 +130,8 @@ async fn nothing_that_is_not_ours_is_ever_closed() {
     assert!(matches!(soon(again.open_context(&spec)).await.map(|_| ()), Err(DriverError::Unsupported(_))));
 }
 
-/// S4.5: no extension is let in over this wire, and yet each tab comes up in its session's window. What opens them is seen by nobody and gone with us.
+/// S4.5: each tab comes up in its session's window, also where no extension is let in over this wire (148 lets none in, 156 does). What
+/// opens them is seen by nobody and gone with us.
 #[tokio::test]
 async fn thirty_tabs_at_once_come_up_in_their_sessions_windows() {
     let (theirs, located) = support::somebodys_with(&["--remote-debugging-port=0"]).await;
@@ -139,7 +140,7 @@ async fn thirty_tabs_at_once_come_up_in_their_sessions_windows() {
     let before = targets(&theirs).await;
     let usher = async || {
         let known = soon(theirs.connection().call(None, &target::GetTargets::default())).await.expect("it answers").target_infos;
-        known.into_iter().find(|info| info.url.starts_with("chrome://bookmarks"))
+        known.into_iter().find(|info| info.url.starts_with("chrome://bookmarks") || info.url.ends_with("/tabmux-windows.html"))
     };
     for way in ["let go", "cut off"] {
         let browser = attach(&located).await;
@@ -173,8 +174,8 @@ async fn thirty_tabs_at_once_come_up_in_their_sessions_windows() {
             soon(browser.end()).await.expect("it is let go");
         }
         drop((contexts, browser));
-        soon(async { while usher().await.is_some() {} }).await;
-        assert_eq!(targets(&theirs).await, before, "{way}");
+        // Whoever was cut off cannot wait until its tabs are gone.
+        soon(async { while usher().await.is_some() || targets(&theirs).await != before {} }).await;
     }
 }
 

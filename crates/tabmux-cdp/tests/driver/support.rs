@@ -129,13 +129,14 @@ pub(crate) async fn somebodys_with(args: &[&str]) -> (Arc<CdpBrowser>, Located) 
     (browser, located)
 }
 
-/// A full browser that takes no extension over its wire, as those that people start.
+/// A full browser that takes no extension over its wire, as some that people start.
 pub(crate) async fn everyday_chromium() -> Arc<CdpBrowser> {
     let home = home();
     let full = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
     let path = home.runtime_dir.join("everyday.sh");
     let skip = "for a do shift; case $a in --enable-unsafe-extension-debugging) ;; *) set -- \"$@\" \"$a\" ;; esac; done";
-    std::fs::write(&path, format!("#!/bin/sh\n{skip}\nexec {} \"$@\"\n", full.path.display())).expect("the directory is ours");
+    std::fs::write(&path, format!("#!/bin/sh\n{skip}\nexec {} --disable-extensions \"$@\"\n", full.path.display()))
+        .expect("the directory is ours");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
     CdpBrowser::launch(&home, &Launch::new(Binary { path, kind: full.kind }, Mode::Headless)).await.expect("the browser starts")
 }

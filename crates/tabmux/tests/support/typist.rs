@@ -52,9 +52,22 @@ impl Typist {
         typist.ask(CREATE_WINDOW, 0, &[window, root, 0, size, INPUT_OUTPUT << 16, 0, WITH_EVENTS, HEAR_VISIBILITY | HEAR_FOCUS]);
         typist.ask(MAP_WINDOW, 0, &[window]);
         typist.hear(VISIBILITY);
-        typist.ask(SET_INPUT_FOCUS, REVERT_TO_NONE, &[window, 0]);
-        typist.hear(FOCUS_IN);
+        typist.take_the_focus();
         typist
+    }
+
+    /// Waits until the focus is taken away, and takes it back.
+    pub fn loses_the_focus_and_takes_it_back(&mut self) {
+        if !self.lost {
+            self.hear(FOCUS_OUT);
+        }
+        self.take_the_focus();
+        self.lost = false;
+    }
+
+    fn take_the_focus(&mut self) {
+        self.ask(SET_INPUT_FOCUS, REVERT_TO_NONE, &[self.window, 0]);
+        self.hear(FOCUS_IN);
     }
 
     /// Whether the focus is here, and was all the time.
