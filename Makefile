@@ -5,12 +5,12 @@ export PATH := $(HOME)/.cargo/bin:/opt/cargo-tools/bin:$(PATH)
 .PHONY: run test docs bench
 
 run:
-	scripts/setup.sh browser
+	scripts/setup.sh rust browser
 	cargo build --release --locked --package tabmux
 	./target/release/tabmux up
 
 test:
-	scripts/setup.sh browsers display tools clients docs
+	scripts/setup.sh rust browsers display tools clients docs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask deny

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the Makefile's targets need and this machine lacks; does nothing on repeat.
-#   browser   a Chromium, from Debian's packages, when there is none and we may (root and apt-get)
+#   rust      nothing: says when there is no Rust, or an older one than is needed
+#   browser   a Chromium, from Debian's packages, when there is none and we may (apt-get, and root or sudo without a password)
 #   browsers  both kinds that the tests drive: the full Chromium and chromium-headless-shell
 #   display   Xvfb, from Debian's packages, for tests of a visible browser
 #   tools     cargo-nextest and cargo-deny
@@ -12,20 +13,33 @@ export PATH="$HOME/.cargo/bin:/opt/cargo-tools/bin:$PATH"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
-may_apt() { [ "$(id -u)" = 0 ] && has apt-get; }
+# Root, or whom sudo lets in without a password: nobody is asked for one in the middle of a build.
+sudo=
+[ "$(id -u)" = 0 ] || sudo="sudo -n"
+may_apt() { has apt-get && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
 
 apt_install() {
-  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2 ||
-    { apt-get update >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2; }
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2 ||
+    { $sudo apt-get update >&2 && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >&2; }
+}
+
+# Said before anything is installed; an older cargo cannot even read Cargo.toml.
+rust() {
+  local wanted has_version
+  wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  has cargo || { say "Rust is missing: install $wanted or newer from https://rustup.rs"; exit 1; }
+  has_version=$(cargo --version | cut -d' ' -f2)
+  [ "$(printf '%s\n' "$wanted" "$has_version" | sort -V | head -1)" = "$wanted" ] ||
+    { say "this is Rust $has_version, and $wanted or newer is needed: install it from https://rustup.rs"; exit 1; }
 }
 
 browser() {
-  if [ -n "${TABMUX_BROWSER:-}" ] || has chromium || has chromium-headless-shell || has google-chrome || has chromium-browser; then return; fi
+  if [ -n "${TABMUX_BROWSER:-}" ] || has chromium || has chromium-headless-shell || has google-chrome || has chromium-browser || has microsoft-edge; then return; fi
   if may_apt; then
     say "no browser here: installing Debian's chromium and chromium-headless-shell"
     apt_install chromium chromium-headless-shell || say "the packages could not be installed; tabmux says what it found"
   else
-    say "no browser here, and only root may install one: sudo apt-get install chromium chromium-headless-shell"
+    say "no browser here, and only root may install one: sudo apt-get install chromium chromium-headless-shell (or name one: TABMUX_BROWSER=/path make run)"
   fi
 }
 
@@ -96,7 +110,7 @@ docs() {
 
 for part in "$@"; do
   case "$part" in
-    browser | browsers | display | tools | clients | docs) "$part" ;;
-    *) say "what is '$part'? One of: browser, browsers, display, tools, clients, docs"; exit 2 ;;
+    rust | browser | browsers | display | tools | clients | docs) "$part" ;;
+    *) say "what is '$part'? One of: rust, browser, browsers, display, tools, clients, docs"; exit 2 ;;
   esac
 done

@@ -43,16 +43,18 @@ fn after_a_kill_only_up_starts_the_daemon_again_though_shims_are_attached() {
     assert!(status.success());
 }
 
+/// Also when its terminal is closed.
 #[test]
 fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
-    let lab = Lab::new();
-    let mut up = up(&lab, "nobody-knows-this-capability");
-    until("up starts a daemon", SOON, || running(&lab));
-    let pid = rustix::process::Pid::from_raw(i32::try_from(up.0.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let status = until("up ends", SOON, || up.0.try_wait().unwrap());
-    assert!(status.success(), "{status}");
-    lab.assert_nothing_left();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::HUP] {
+        let lab = Lab::new();
+        let mut up = up(&lab, "nobody-knows-this-capability");
+        until("up starts a daemon", SOON, || running(&lab));
+        process::signal(up.0.id(), signal);
+        let status = until("up ends", SOON, || up.0.try_wait().unwrap());
+        assert!(status.success(), "{signal:?}: {status}");
+        lab.assert_nothing_left();
+    }
 }
 
 #[test]

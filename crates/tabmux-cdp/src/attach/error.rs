@@ -43,7 +43,11 @@ impl AttachError {
                 "Give its ws:// or http:// address, or put a tunnel in front of it, such as `ssh -L 9222:localhost:9222 HOST`."
             }
             Self::OfPage { .. } => "Give the browser's address, which http://host:port/json/version shows as webSocketDebuggerUrl.",
-            Self::NotListening { .. } | Self::NoneFound => ALLOW,
+            Self::NotListening { .. } => {
+                "Check the port: a browser listens where its --remote-debugging-port says (with a --user-data-dir of its own), or where \
+                 chrome://inspect/#remote-debugging does once you allow it there."
+            }
+            Self::NoneFound => ALLOW,
             Self::NotABrowser { .. } => "Check the port; a browser shows its own at chrome://inspect/#remote-debugging.",
             Self::Withheld { .. } => "Give the WebSocket address that the DevToolsActivePort file in its profile directory names.",
             Self::Several(_) => "Choose one and give its address in place of auto.",

@@ -42,6 +42,9 @@ impl LaunchError {
             Self::Unusable { .. } => "Correct TABMUX_BROWSER, or unset it to use an installed browser.",
             Self::NoDisplay => "Start the daemon on a desktop (`tabmux stop`, then again from there), or leave --headed out.",
             Self::ProfileHeld { .. } => "Close that browser, or use another profile.",
+            Self::Died { words, .. } if words.contains("No usable sandbox") => {
+                "Install Debian's chromium-sandbox, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), then call again."
+            }
             Self::Died { .. } => "Run `tabmux doctor`, and check TABMUX_BROWSER_ARGS.",
             Self::Late { .. } => "The machine may be overloaded: call again, or run `tabmux doctor`.",
             Self::Claimed { .. } => "Use the daemon that holds it, or stop that one first.",
@@ -53,5 +56,17 @@ impl LaunchError {
     /// An error of the machine, with what was being done.
     pub(crate) fn system(doing: &str) -> impl Fn(std::io::Error) -> Self {
         move |error| Self::System(format!("{doing}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LaunchError;
+
+    #[test]
+    fn a_missing_sandbox_is_put_right_by_name_and_not_by_the_doctor() {
+        let died = |words: &str| LaunchError::Died { status: "exit code 1".into(), words: words.into() }.hint();
+        assert!(died("[1:1:ERROR] No usable sandbox! If this is a Debian system, please install").contains("chromium-sandbox"));
+        assert!(died("Segmentation fault").contains("tabmux doctor"));
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn text(config: &Config, program: &Path, http: Option<&str>) -> Strin
             let token = config.settings.paths.state_dir.join("token");
             text +=
                 &format!("Over HTTP:\n  {url}/mcp\n  with the header `Authorization: Bearer TOKEN`; the token is in {}\n", token.display());
-            text += "  `tabmux token new NAME` makes others: one for each agent, because clients with the same one are one caller\n";
+            text += "  `tabmux token new NAME` makes others: one for each agent, because clients with the same of these are one caller\n";
         }
         None => text += "Over HTTP: off, or its port is taken; `tabmux doctor` says which.\n",
     }

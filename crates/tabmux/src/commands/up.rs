@@ -56,8 +56,8 @@ enum Ended {
 struct Supervisor {
     config: Arc<Config>,
     form: Form,
-    interrupt: Signal,
-    terminate: Signal,
+    /// Ctrl-C, a polite kill, a terminal that was closed.
+    told_to_stop: [Signal; 3],
 }
 
 pub(super) fn run(config: &Config, form: Form) -> Outcome {
@@ -77,8 +77,9 @@ pub(super) fn run(config: &Config, form: Form) -> Outcome {
     let io = |error| Failure::io("The supervisor cannot start", &error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
     let done = runtime.block_on(async {
-        let (interrupt, terminate) = (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?);
-        Supervisor { config: Arc::new(config.clone()), form, interrupt, terminate }.supervise(deposed).await
+        let hear = |kind| signal(kind).map_err(io);
+        let told_to_stop = [hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?, hear(SignalKind::hangup())?];
+        Supervisor { config: Arc::new(config.clone()), form, told_to_stop }.supervise(deposed).await
     });
     // Threads that wait for a daemon must not keep us.
     runtime.shutdown_background();
@@ -96,7 +97,7 @@ impl Supervisor {
             let mut watching = tokio::task::spawn_blocking(move || watch(watched));
             let ended = tokio::select! {
                 ended = &mut watching => ended.unwrap_or_else(|panic| Ended::Died(panic.to_string())),
-                () = told_to_stop(&mut self.interrupt, &mut self.terminate) => {
+                () = told_to_stop(&mut self.told_to_stop) => {
                     return match (self.stop().await, child) {
                         (Err(failure), Some(pid)) => end_by_force(pid, watching, failure).await,
                         (done, _) => done,
@@ -205,7 +206,7 @@ impl Supervisor {
     async fn pause(&mut self, wait: Duration) -> bool {
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
-            () = told_to_stop(&mut self.interrupt, &mut self.terminate) => false,
+            () = told_to_stop(&mut self.told_to_stop) => false,
         }
     }
 
@@ -238,8 +239,8 @@ async fn end_by_force(pid: u32, watching: JoinHandle<Ended>, failure: Failure) -
     }
 }
 
-async fn told_to_stop(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+async fn told_to_stop([interrupt, terminate, hangup]: &mut [Signal; 3]) {
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hangup.recv() => {} }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Outcome<T> {
