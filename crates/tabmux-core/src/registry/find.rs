@@ -130,7 +130,11 @@ impl Registry {
             Some(handles) => {
                 let names: Vec<&String> = handles.keys().collect();
                 let message = format!("You have {} sessions and none is current: {}.", names.len(), shown(&names));
-                Err(Fault::new(Code::SessionRequired, message, "Pass sessionId, or call set_current_session."))
+                let hint = match identity {
+                    Identity::Operator => "Name one with -t NAME.",
+                    _ => "Pass sessionId, or call set_current_session.",
+                };
+                Err(Fault::new(Code::SessionRequired, message, hint))
             }
         }
     }
@@ -196,6 +200,7 @@ fn none_hint(identity: &Identity) -> &'static str {
     match identity {
         Identity::Nobody => UUID_ONLY,
         Identity::Grant(_) => "What was shared with you is over; ask for another capability.",
+        Identity::Operator => "Make one with `tabmux new`, or `tabmux open URL`.",
         _ => "Call start_browser or navigate to make one.",
     }
 }
@@ -216,6 +221,7 @@ pub(super) fn not_found(identity: &Identity, text: &str) -> Fault {
     let hint = match identity {
         // A list would be empty for it.
         Identity::Nobody => UUID_ONLY,
+        Identity::Operator => "`tabmux ls` lists them, `tabmux new -s NAME` makes one.",
         _ => "Call list_sessions to see yours, or start_browser to make one.",
     };
     Fault::new(Code::SessionNotFound, format!("No session: {shown}."), hint)

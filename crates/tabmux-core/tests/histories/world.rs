@@ -163,6 +163,7 @@ impl World {
                     Some(Identity::Nobody) => {
                         "Without an identity only a session's uuid counts: pass the one start_browser gave you as sessionId, or get an identity with `tabmux token new NAME` or the path /mcp/NAME."
                     }
+                    Some(Identity::Operator) => "`tabmux ls` lists them, `tabmux new -s NAME` makes one.",
                     _ => "Call list_sessions to see yours, or start_browser to make one.",
                 };
                 let text = target.text().unwrap_or_default();

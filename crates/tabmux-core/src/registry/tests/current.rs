@@ -180,13 +180,17 @@ fn only_so_many_agents_are_remembered_and_the_oldest_is_forgotten_first() {
 #[test]
 fn who_has_no_session_is_told_how_to_get_or_name_one() {
     let mut world = World::new();
-    let (me, nobody) = (world.connect(secret("me")), world.visit(Identity::Nobody));
+    let (me, nobody, person) = (world.connect(secret("me")), world.visit(Identity::Nobody), world.visit(Identity::Operator));
     let id = world.open(nobody, "web");
     let uuid = world.session(id).uuid.to_string();
     let now = world.now;
     let mut hint = |client, target| world.registry.resolve(by(client), target, now).unwrap_err().hint;
     assert_eq!(hint(me, None), "Call start_browser or navigate to make one.");
     assert_eq!(hint(me, Some("web")), "Call list_sessions to see yours, or start_browser to make one.");
+    for (target, command) in [(None, "tabmux open"), (Some("none"), "tabmux ls")] {
+        let hint = hint(person, target);
+        assert!(hint.contains(command) && !hint.contains("start_browser"), "the command line is no tool: {hint}");
+    }
     let hints = [
         hint(nobody, None),
         hint(nobody, Some("web")),
