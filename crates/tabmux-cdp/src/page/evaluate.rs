@@ -1,10 +1,12 @@
 //! Runs a script in the page. People and models write expressions, statements, `return …`, top-level `await` and
 //! functions; all of them work. A script that was refused by the parser ran nothing, so it can be tried in another shape.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Result};
 
-use super::{CdpPage, console, value};
+use super::value::{self, Written};
+use super::{CdpPage, console};
 use crate::protocol::runtime::{CallArgument, CallFunctionOn, Evaluate, EvaluateReply, ExceptionDetails, ReleaseObject, RemoteObject};
 use crate::{CdpError, lenient};
 
@@ -34,13 +36,8 @@ impl CdpPage {
     }
 
     async fn evaluate_once(&self, script: &str) -> Result<EvaluateReply> {
-        let evaluate = Evaluate {
-            expression: script.to_owned(),
-            serialization_options: Some(value::with_types()),
-            await_promise: Some(true),
-            user_gesture: Some(true),
-            ..Evaluate::default()
-        };
+        let evaluate =
+            Evaluate { expression: script.to_owned(), await_promise: Some(true), user_gesture: Some(true), ..Evaluate::default() };
         self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)
     }
 
@@ -58,38 +55,38 @@ impl CdpPage {
             return Err(DriverError::ScriptFailed(console::thrown(&details)));
         }
         let mut given = reply.result;
-        // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
-        if let Some(text) = given.unserializable_value {
-            return Ok(Value::String(text));
+        match &given.object_id {
+            Some(object) => {
+                let told = self.written_by_page(object).await;
+                self.let_go(&given);
+                told
+            }
+            // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
+            None => Ok(given.unserializable_value.take().map(Value::String).or(given.value).unwrap_or_default()),
         }
-        let plain = given.deep_serialized_value.take().and_then(|deep| value::plain(&deep.kind, deep.value));
-        let told = match (plain, &given.object_id) {
-            (Some(plain), _) => Ok(plain),
-            (None, Some(object)) => self.written_by_page(object).await,
-            (None, None) => Ok(given.value.take().unwrap_or_default()),
-        };
-        self.let_go(&given);
-        told
     }
 
-    /// What has a form of its own, as the page writes it.
+    /// What is no plain value, as the page writes it.
     async fn written_by_page(&self, object: &str) -> Result<Value> {
+        let argument = |value: Value| CallArgument { value: Some(value), ..CallArgument::default() };
         let write = CallFunctionOn {
             function_declaration: value::WRITE.to_owned(),
-            arguments: Some(vec![CallArgument { value: Some(value::MAX_JSON.into()), ..CallArgument::default() }]),
+            arguments: Some(vec![argument(false.into()), argument(value::MAX_JSON.into())]),
             object_id: Some(object.to_owned()),
             return_by_value: Some(true),
+            await_promise: Some(true),
             ..CallFunctionOn::default()
         };
         let reply = self.call(&write).await.map_err(failed)?;
         if let Some(details) = reply.exception_details {
-            let thrown = console::thrown(&details);
-            let why = thrown.lines().next().unwrap_or_default();
-            return Err(DriverError::ScriptFailed(format!("its value cannot be written as JSON ({why}); return plain data")));
+            return Err(DriverError::ScriptFailed(console::thrown(&details)));
         }
-        match reply.result.value {
-            Some(Value::String(json)) => lenient::read(json.as_bytes()).map_err(|error| DriverError::ScriptFailed(error.to_string())),
-            length => Err(too_long(length.and_then(|length| length.as_u64()).unwrap_or_default())),
+        match reply.result.value.map(Written::deserialize) {
+            Some(Ok(Written::Json(json))) => lenient::read(json.as_bytes()).map_err(|error| unwritable(&error.to_string())),
+            Some(Ok(Written::Length(length))) => Err(too_long(length)),
+            Some(Ok(Written::Problem(why))) => Err(unwritable(&why)),
+            // The page has meddled with what it was asked.
+            _ => Err(unwritable("the page says nothing of it")),
         }
     }
 
@@ -103,9 +100,7 @@ impl CdpPage {
 
 fn failed(error: CdpError) -> DriverError {
     match error {
-        CdpError::Refused { message, .. } if message.contains("reference chain") => {
-            DriverError::ScriptFailed("its value cannot be written as JSON; return plain data".into())
-        }
+        CdpError::Refused { message, .. } if message.contains("reference chain") => unwritable("it has no end"),
         CdpError::Refused { message, .. } if message.contains("navigated or closed") || message.contains("context") => {
             DriverError::ScriptFailed("the page was navigated while the script ran".into())
         }
@@ -113,6 +108,11 @@ fn failed(error: CdpError) -> DriverError {
         CdpError::TooLong { bytes, .. } => too_long(bytes as u64),
         other => other.into(),
     }
+}
+
+fn unwritable(why: &str) -> DriverError {
+    let why = why.lines().next().unwrap_or_default();
+    DriverError::ScriptFailed(format!("its value cannot be written as JSON ({why}); return plain data"))
 }
 
 fn too_long(bytes: u64) -> DriverError {

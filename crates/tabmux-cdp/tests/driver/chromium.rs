@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::Want;
 use tabmux_driver::{
     Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Reading, Shot,
     Sight, StorageArea, StorageItem,
@@ -56,7 +57,7 @@ async fn scripts_of_every_shape_give_their_value() {
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
 }
 
-/// What `JSON.stringify` makes an empty object of is told as what it is. Plain data, dates, maps and sets cost no round trip more.
+/// What `JSON.stringify` makes an empty object of is told as what it is. Plain values cost one round trip, all others two.
 #[tokio::test]
 async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
     let browser = support::chromium().await;
@@ -64,27 +65,33 @@ async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
     let page = page(&browser).await;
     soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
     let tap = browser.connection().tap(100);
-    let plain = [
-        ("new Date(0)", json!("1970-01-01T00:00:00.000Z")),
-        ("new Date(NaN)", json!(null)),
+    let cases = [
+        (1, "6 * 7", json!(42)),
+        (1, "document.querySelector('p').textContent", json!("words")),
+        (1, "Promise.resolve(true)", json!(true)),
+        (2, "new Date(0)", json!("1970-01-01T00:00:00.000Z")),
+        (2, "new Date(NaN)", json!(null)),
         (
+            2,
             "({ when: new Date(0), gone: undefined, f: () => 1, list: [undefined, NaN, -0] })",
             json!({ "when": "1970-01-01T00:00:00.000Z", "list": [null, null, 0] }),
         ),
-        ("new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
-        ("/x+/gi", json!("/x+/gi")),
-        ("[10n]", json!(["10n"])),
+        (2, "new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
+        (2, "/x+/gi", json!("/x+/gi")),
+        (2, "[10n]", json!(["10n"])),
     ];
-    for (script, value) in plain {
+    for (trips, script, value) in cases {
         let before = tap.sent().len();
         assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
         let waited = tap.sent().into_iter().skip(before).filter(|sent| sent.method != "Runtime.releaseObject").count();
-        assert_eq!(waited, 1, "{script}");
+        assert_eq!(waited, trips, "{script}");
     }
     let own = [
         ("new URL('http://a.test/b')", json!("http://a.test/b")),
         ("const one = { x: 1 }; [one, one]", json!([{ "x": 1 }, { "x": 1 }])),
         ("[new Uint8Array([1, 2])]", json!([[1, 2]])),
+        ("Array.prototype.toJSON = () => 'old'; [[1], { a: [2] }]", json!([[1], { "a": [2] }])),
+        ("delete Array.prototype.toJSON", json!(true)),
         ("({ toJSON: () => 5 })", json!(5)),
         ("document.querySelector('p')", json!("<p id=\"p\" class=\"c\"></p>")),
         ("document.querySelectorAll('p')", json!(["<p id=\"p\" class=\"c\"></p>"])),
@@ -98,6 +105,26 @@ async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
     assert_eq!((&error["failed"]["name"], &error["failed"]["message"]), (&json!("TypeError"), &json!("no milk")));
     let error = soon(page.evaluate("const ring = {}; ring.ring = ring; ring")).await.expect_err("it has no end");
     assert!(error.to_string().contains("JSON"), "{error}");
+}
+
+/// Chromium's own serialisation ends the renderer here.
+#[tokio::test]
+async fn a_value_with_a_getter_that_throws_leaves_its_page_as_it_was() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let page = page(&browser).await;
+        assert_eq!(soon(page.evaluate("window.kept = 1")).await, Ok(json!(1)));
+        for script in
+            ["({ get x() { throw 'no milk' } })", "[{ get x() { throw new Error('no milk') } }]", "() => ({ get x() { throw 'no milk' } })"]
+        {
+            let error = soon(page.evaluate(script)).await.expect_err("it has no value").to_string();
+            assert!(error.contains("cannot be written as JSON (") && error.contains("no milk); return plain data"), "{script}: {error}");
+        }
+        let spins = "({ get x() { for (;;) {} } })";
+        assert!(tokio::time::timeout(Duration::from_millis(200), page.evaluate(spins)).await.is_err(), "it never ends");
+        assert_eq!(soon(page.evaluate("window.kept")).await, Ok(json!(1)));
+        assert_eq!(soon(page.evaluate("({ get x() { return 5 } })")).await, Ok(json!({ "x": 5 })));
+    }
 }
 
 /// Reading it would hold up everybody else's pages.
