@@ -1,6 +1,8 @@
 //! Runs a script in the page. People and models write expressions, statements, `return …`, top-level `await` and
 //! functions; all of them work. A script that was refused by the parser ran nothing, so it can be tried in another shape.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Result};
@@ -13,32 +15,34 @@ use crate::{CdpError, lenient};
 /// A longer answer is not read: nobody is told so much at once, and reading it would hold others up.
 const MAX_ANSWER: usize = 8 << 20;
 
+/// How a script is given to the parser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape<'a> {
+    text: Cow<'a, str>,
+    /// As in the browser's console: `await` may stand anywhere. Its last value is not awaited, and what is thrown has no stack.
+    console: bool,
+}
+
 impl CdpPage {
     pub(super) async fn run(&self, script: &str) -> Result<Value> {
-        let reply = self.evaluate_once(script).await?;
-        let again = match &reply.exception_details {
-            None if reply.result.kind == "function" => return self.call_function(script, reply).await,
-            None => None,
-            Some(details) => reshaped(script, details),
-        };
-        match again {
-            Some(script) => self.value(self.evaluate_once(&script).await?).await,
-            None => self.value(reply).await,
+        let mut shape = Shape { text: script.into(), console: false };
+        loop {
+            let evaluate = Evaluate {
+                expression: shape.text.clone().into_owned(),
+                await_promise: Some(true),
+                user_gesture: Some(true),
+                repl_mode: shape.console.then_some(true),
+                ..Evaluate::default()
+            };
+            let EvaluateReply { result, exception_details } = self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)?;
+            match exception_details {
+                None => return self.value(script, result).await,
+                Some(details) => match refusal(&details).and_then(|complaint| shape.other(script, complaint)) {
+                    Some(other) => shape = other,
+                    None => return Err(thrown(&details)),
+                },
+            }
         }
-    }
-
-    /// A script that is a function was meant to be called; one that only ends with one (`a = b; c = () => 1`) was not.
-    async fn call_function(&self, script: &str, function: EvaluateReply) -> Result<Value> {
-        self.let_go(&function.result);
-        let called = self.evaluate_once(&format!("({script}\n)()")).await?;
-        let refused = called.exception_details.as_ref().is_some_and(|details| details.stack_trace.is_none());
-        if refused { Ok(json!({})) } else { self.value(called).await }
-    }
-
-    async fn evaluate_once(&self, script: &str) -> Result<EvaluateReply> {
-        let evaluate =
-            Evaluate { expression: script.to_owned(), await_promise: Some(true), user_gesture: Some(true), ..Evaluate::default() };
-        self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)
     }
 
     /// An expression of ours, which gives plain data.
@@ -50,36 +54,34 @@ impl CdpPage {
         }
     }
 
-    async fn value(&self, reply: EvaluateReply) -> Result<Value> {
-        if let Some(details) = reply.exception_details {
-            return Err(DriverError::ScriptFailed(console::thrown(&details)));
-        }
-        let mut given = reply.result;
-        match &given.object_id {
-            Some(object) => {
-                let told = self.written_by_page(object).await;
-                self.let_go(&given);
-                told
-            }
+    async fn value(&self, script: &str, mut given: RemoteObject) -> Result<Value> {
+        let Some(object) = &given.object_id else {
             // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
-            None => Ok(given.unserializable_value.take().map(Value::String).or(given.value).unwrap_or_default()),
-        }
+            return Ok(given.unserializable_value.take().map(Value::String).or(given.value).unwrap_or_default());
+        };
+        let told = match given.kind.as_str() {
+            "function" if !is_function(script, given.description.as_deref().unwrap_or_default()) => Ok(json!({})),
+            kind => self.written_by_page(object, kind == "function").await,
+        };
+        self.let_go(&given);
+        told
     }
 
-    /// What is no plain value, as the page writes it.
-    async fn written_by_page(&self, object: &str) -> Result<Value> {
+    /// What is no plain value, as the page writes it; of a function, what it gives.
+    async fn written_by_page(&self, object: &str, call: bool) -> Result<Value> {
         let argument = |value: Value| CallArgument { value: Some(value), ..CallArgument::default() };
         let write = CallFunctionOn {
             function_declaration: value::WRITE.to_owned(),
-            arguments: Some(vec![argument(false.into()), argument(value::MAX_JSON.into())]),
+            arguments: Some(vec![argument(call.into()), argument(value::MAX_JSON.into())]),
             object_id: Some(object.to_owned()),
             return_by_value: Some(true),
             await_promise: Some(true),
+            user_gesture: Some(true),
             ..CallFunctionOn::default()
         };
         let reply = self.call(&write).await.map_err(failed)?;
         if let Some(details) = reply.exception_details {
-            return Err(DriverError::ScriptFailed(console::thrown(&details)));
+            return Err(thrown(&details));
         }
         match reply.result.value.map(Written::deserialize) {
             Some(Ok(Written::Json(json))) => lenient::read(json.as_bytes()).map_err(|error| unwritable(&error.to_string())),
@@ -119,21 +121,76 @@ fn too_long(bytes: u64) -> DriverError {
     DriverError::ScriptFailed(format!("its value is too long to be read ({} MB); return less of it", bytes.div_ceil(1_000_000)))
 }
 
-/// The same script in a shape the parser takes, when it was the parser that refused it.
-fn reshaped(script: &str, details: &ExceptionDetails) -> Option<String> {
-    // What a running script throws has a stack; what the parser says has none.
-    if details.stack_trace.is_some() {
-        return None;
-    }
-    let complaint = details.exception.as_ref()?.description.as_deref()?;
-    if complaint.contains("Illegal return") || complaint.contains("await is only valid") {
-        // An expression with `await` still gives its value.
-        let body = if complaint.contains("await") && !script.contains("return") && !script.contains(';') {
-            format!("return ({script}\n)")
+/// What was thrown and where, without our own part in it.
+fn thrown(details: &ExceptionDetails) -> DriverError {
+    let text = console::thrown(details);
+    let theirs: Vec<_> = text.lines().filter(|line| !line.contains(value::WRITER)).collect();
+    DriverError::ScriptFailed(theirs.join("\n"))
+}
+
+/// What the parser said against a script. What a running script throws has a stack, or in a promise no script.
+fn refusal(details: &ExceptionDetails) -> Option<&str> {
+    let refused = details.stack_trace.is_none() && details.script_id.is_some();
+    details.exception.as_ref().filter(|_| refused)?.description.as_deref()
+}
+
+impl<'a> Shape<'a> {
+    /// The same script in another shape, which the parser may take.
+    fn other(&self, script: &'a str, complaint: &str) -> Option<Self> {
+        let says = |what| complaint.contains(what);
+        let other = |text: String, console| Some(Self { text: text.into(), console });
+        // Once in another text is enough.
+        let first = self.text == script;
+        if first && says("Illegal return") {
+            other(format!("(async () => {{ {script}\n}})()"), false)
+        } else if first && says("already been declared") {
+            other(format!("{{ {script}\n}}"), self.console)
+        } else if first && says("require a function name") {
+            other(format!("({script}\n)"), false)
+        } else if !self.console && script.contains("await") {
+            Some(Self { console: true, ..self.clone() })
         } else {
-            script.to_owned()
-        };
-        return Some(format!("(async () => {{ {body}\n}})()"));
+            None
+        }
     }
-    complaint.contains("already been declared").then(|| format!("{{ {script}\n}}"))
+}
+
+/// Whether a script is this function and nothing else, so that it was meant to be called. What only ends with a function
+/// (`a = b; c = () => 1`) or gives one (`store.subscribe(…)`) was not.
+fn is_function(script: &str, source: &str) -> bool {
+    let mut rest = past(script, &[]);
+    loop {
+        if rest.strip_prefix(source).is_some_and(|rest| past(rest, &[')', ';']).is_empty()) {
+            return true;
+        }
+        let Some(inner) = rest.strip_prefix('(') else { return false };
+        rest = past(inner, &[]);
+    }
+}
+
+/// What follows white space, comments and these.
+fn past<'a>(mut text: &'a str, these: &[char]) -> &'a str {
+    loop {
+        text = text.trim_start_matches(|next: char| next.is_whitespace() || these.contains(&next));
+        text = match text.get(..2) {
+            Some("//") => text.split_once('\n').map_or("", |(_, rest)| rest),
+            Some("/*") => text.split_once("*/").map_or("", |(_, rest)| rest),
+            _ => return text,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_is_a_function_is_told_from_one_that_gives_one() {
+        for script in ["() => 1", " (() => 1);\n", "// why\n() => 1 // so", "/* a */ ( () => 1 /* b */ ) ;"] {
+            assert!(is_function(script, "() => 1"), "{script}");
+        }
+        for script in ["a = () => 1", "a; () => 1", "() => 1, 2", "subscribe(() => 1)", "(() => () => 1)()", "é"] {
+            assert!(!is_function(script, "() => 1"), "{script}");
+        }
+    }
 }

@@ -6,6 +6,9 @@ use serde::Deserialize;
 /// The longest JSON that the page writes.
 pub(super) const MAX_JSON: usize = 8 << 20;
 
+/// What `WRITE` is called in a stack.
+pub(super) const WRITER: &str = "toldAsJson";
+
 /// Writes `this` as JSON, or what it gives when it is called: as `JSON.stringify`, but for what that makes an empty object of.
 pub(super) const WRITE: &str = r#"async function toldAsJson(call, most) {
   const given = await (call ? this() : this);

@@ -39,6 +39,14 @@ async fn scripts_of_every_shape_give_their_value() {
         ("async () => { return 8 }", json!(8)),
         ("function named() { return 9 }", json!(null)),
         ("window.f = 1; window.g = () => 2", json!({})),
+        ("function () { return 9 }", json!(9)),
+        ("async function () { return await 9 }", json!(9)),
+        ("(() => NaN)", json!("NaN")),
+        ("// why\n() => ({ d: [new Date(0)] });", json!({ "d": ["1970-01-01T00:00:00.000Z"] })),
+        ("window.n = 0", json!(0)),
+        ("(() => { n++; return () => { n = 'called' } })()", json!({})),
+        ("n", json!(1)),
+        ("() => ++n", json!(2)),
         ("await Promise.resolve(10)", json!(10)),
         ("const r = await Promise.resolve(11); return r", json!(11)),
         ("Promise.resolve({ a: [1, null] })", json!({ "a": [1, null] })),
@@ -55,6 +63,60 @@ async fn scripts_of_every_shape_give_their_value() {
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("JSON")), "{error:?}");
     let error = soon(page.evaluate("syntax error here")).await.expect_err("no script");
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
+}
+
+/// A script that the parser refuses ran nothing; no other is run again.
+#[tokio::test]
+async fn await_may_stand_anywhere_in_a_script() {
+    let cases = [
+        ("document.title = 'home'", json!("home")),
+        ("const r = await fetch('/b'); r.status", json!(200)),
+        ("const r = await fetch('/b'); r.status + 1", json!(201)),
+        ("let r = await fetch('/b'); r.status + 2", json!(202)),
+        ("(await fetch('/b')).status", json!(200)),
+        ("(await fetch('/b')).text().then((text) => text.slice(-4))", json!("milk")),
+        ("await fetch('/b'); document.title", json!("home")),
+        ("document.title.length + await 1", json!(5)),
+        ("const f = async () => 3; await f()", json!(3)),
+        ("await 1; 'done'", json!("done")),
+        ("await 1; ({ a: [1, Promise] })", json!({ "a": [1, null] })),
+        ("[await 1, await 2]", json!([1, 2])),
+        ("`${await 1}`", json!("1")),
+        ("if (true) { await 1 } 7", json!(7)),
+        ("JSON.stringify(await 5)", json!("5")),
+        ("let t = 0; for await (const x of [1, 2]) t += x; t", json!(3)),
+        ("var x = await new Promise((done) => setTimeout(() => done(3), 1))\nx", json!(3)),
+        ("await 1; return 4", json!(4)),
+        ("let k = await fetch('/b'); return k.status", json!(200)),
+        ("await Promise.resolve(10) // a remark", json!(10)),
+        ("const plain = 1; plain", json!(1)),
+        ("const plain = await 2; plain", json!(2)),
+        ("window.runs = 0", json!(0)),
+    ];
+    let failing = [
+        ("runs++; throw new SyntaxError('await')", "SyntaxError: await"),
+        ("runs++; (async () => { await 1; JSON.parse('{') })()", "SyntaxError"),
+        ("await 1; runs++; JSON.parse('{')", "SyntaxError"),
+        ("runs++; new Response('<').json().then(async () => await 1)", "not valid JSON"),
+        ("await 1; runs++; eval('return 1')", "Illegal return"),
+        ("await 1; runs++; throw 'no milk'", "no milk"),
+        ("async () => { await 1; runs++; throw new Error('no milk') }", "no milk"),
+        ("function f() { runs++; await 1 } f()", "await is only valid"),
+    ];
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|_| "no milk".into()).await;
+        let page = page(&browser).await;
+        soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+        for (script, value) in &cases {
+            assert_eq!(soon(page.evaluate(script)).await.as_ref(), Ok(value), "{script}");
+        }
+        for (script, why) in failing {
+            let error = soon(page.evaluate(script)).await.expect_err("it fails").to_string();
+            assert!(error.contains(why) && !error.contains("toldAsJson"), "{script}: {error}");
+        }
+        assert_eq!(soon(page.evaluate("runs")).await, Ok(json!(failing.len() - 1)), "each that ran did once");
+    }
 }
 
 /// What `JSON.stringify` makes an empty object of is told as what it is. Plain values cost one round trip, all others two.
