@@ -25,6 +25,17 @@ struct Shape<'a> {
 
 impl CdpPage {
     pub(super) async fn run(&self, script: &str) -> Result<Value> {
+        let mut progress = self.state.watch();
+        let before = progress.borrow_and_update().commits;
+        let given = self.given(script).await;
+        if given == Err(DriverError::Navigated) {
+            // The old document's end is told before the new one.
+            self.until(&mut progress, |now| now.commits > before).await?;
+        }
+        given
+    }
+
+    async fn given(&self, script: &str) -> Result<Value> {
         let mut shape = Shape { text: script.into(), console: false };
         loop {
             let evaluate = Evaluate {
@@ -104,7 +115,7 @@ fn failed(error: CdpError) -> DriverError {
     match error {
         CdpError::Refused { message, .. } if message.contains("reference chain") => unwritable("it has no end"),
         CdpError::Refused { message, .. } if message.contains("navigated or closed") || message.contains("context") => {
-            DriverError::ScriptFailed("the page was navigated while the script ran".into())
+            DriverError::Navigated
         }
         CdpError::Refused { message, .. } => DriverError::ScriptFailed(message),
         CdpError::TooLong { bytes, .. } => too_long(bytes as u64),

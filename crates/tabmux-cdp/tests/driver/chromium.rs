@@ -100,6 +100,7 @@ async fn await_may_stand_anywhere_in_a_script() {
         ("runs++; new Response('<').json().then(async () => await 1)", "not valid JSON"),
         ("await 1; runs++; eval('return 1')", "Illegal return"),
         ("await 1; runs++; throw 'no milk'", "no milk"),
+        ("runs++; Promise.reject(Object.assign(new SyntaxError('await'), { stack: 'SyntaxError: await' }))", "SyntaxError: await"),
         ("async () => { await 1; runs++; throw new Error('no milk') }", "no milk"),
         ("function f() { runs++; await 1 } f()", "await is only valid"),
     ];
@@ -116,6 +117,25 @@ async fn await_may_stand_anywhere_in_a_script() {
             assert!(error.contains(why) && !error.contains("toldAsJson"), "{script}: {error}");
         }
         assert_eq!(soon(page.evaluate("runs")).await, Ok(json!(failing.len() - 1)), "each that ran did once");
+    }
+}
+
+/// Its value is lost with its document; where the page is by then is known.
+#[tokio::test]
+async fn a_script_whose_page_goes_elsewhere_says_so_when_it_is_there() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|_| "hello".into()).await;
+        let page = page(&browser).await;
+        soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+        for (script, path) in [
+            ("location.href = '/b'; new Promise(() => {})", "/b"),
+            ("location.reload(); await new Promise(() => {})", "/b"),
+            ("() => { location.href = '/c'; return new Promise(() => {}) }", "/c"),
+        ] {
+            assert_eq!(soon(page.evaluate(script)).await, Err(DriverError::Navigated), "{script}");
+            assert_eq!(page.url(), format!("{}{path}", site.trim_end_matches('/')), "{script}");
+        }
     }
 }
 
