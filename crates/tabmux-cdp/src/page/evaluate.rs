@@ -95,7 +95,7 @@ impl CdpPage {
             return Err(thrown(&details));
         }
         match reply.result.value.map(Written::deserialize) {
-            Some(Ok(Written::Json(json))) => lenient::read(json.as_bytes()).map_err(|error| unwritable(&error.to_string())),
+            Some(Ok(Written::Json(json))) => lenient::read(json.as_bytes()).map_err(|_| unwritable("it is nested too deeply")),
             Some(Ok(Written::Length(length))) => Err(too_long(length)),
             Some(Ok(Written::Problem(why))) => Err(unwritable(&why)),
             // The page has meddled with what it was asked.
@@ -132,11 +132,11 @@ fn too_long(bytes: u64) -> DriverError {
     DriverError::ScriptFailed(format!("its value is too long to be read ({} MB); return less of it", bytes.div_ceil(1_000_000)))
 }
 
-/// What was thrown and where, without our own part in it.
+/// What was thrown and where, in one line, without our own part in it.
 fn thrown(details: &ExceptionDetails) -> DriverError {
     let text = console::thrown(details);
-    let theirs: Vec<_> = text.lines().filter(|line| !line.contains(value::WRITER)).collect();
-    DriverError::ScriptFailed(theirs.join("\n"))
+    let theirs: Vec<_> = text.lines().filter(|line| !line.contains(value::WRITER)).map(str::trim).collect();
+    DriverError::ScriptFailed(theirs.join(" "))
 }
 
 /// What the parser said against a script. What a running script throws has a stack, or in a promise no script.

@@ -23,6 +23,8 @@ pub(super) const WRITE: &str = r#"async function toldAsJson(call, most) {
     if (value instanceof Element) return value.cloneNode(false).outerHTML;
     if (value instanceof Node) return value.nodeValue ?? value.nodeName;
     if (typeof value.toJSON === "function" || Object.keys(value).length > 0 || Array.isArray(value)) return value;
+    const inner = typeof value.valueOf === "function" ? value.valueOf() : value;
+    if (typeof inner !== "object") return told(inner);
     const kind = Object.prototype.toString.call(value);
     if (kind === "[object Object]") return value;
     return typeof value[Symbol.iterator] === "function" ? [...value] : kind;
@@ -37,7 +39,8 @@ pub(super) const WRITE: &str = r#"async function toldAsJson(call, most) {
     }) ?? "null";
     return json.length > most ? { length: json.length } : { json };
   } catch (error) {
-    return { problem: String(error) };
+    const problem = String(error);
+    return { problem: problem.includes("call stack") ? "it is nested too deeply" : problem };
   }
 }"#;
 
