@@ -40,6 +40,7 @@ impl CdpPage {
         loop {
             let evaluate = Evaluate {
                 expression: shape.text.clone().into_owned(),
+                serialization_options: Some(value::with_types()),
                 await_promise: Some(true),
                 user_gesture: Some(true),
                 repl_mode: shape.console.then_some(true),
@@ -70,9 +71,12 @@ impl CdpPage {
             // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
             return Ok(given.unserializable_value.take().map(Value::String).or(given.value).unwrap_or_default());
         };
-        let told = match given.kind.as_str() {
-            "function" if !is_function(script, given.description.as_deref().unwrap_or_default()) => Ok(json!({})),
-            kind => self.written_by_page(object, kind == "function").await,
+        let plain = given.deep_serialized_value.take().and_then(|deep| value::plain(&deep.kind, deep.value));
+        let told = match (given.kind.as_str(), plain) {
+            ("function", _) if !is_function(script, given.description.as_deref().unwrap_or_default()) => Ok(json!({})),
+            ("function", _) => self.written_by_page(object, true).await,
+            (_, Some(plain)) => Ok(plain),
+            (_, None) => self.written_by_page(object, false).await,
         };
         self.let_go(&given);
         told
@@ -114,6 +118,9 @@ impl CdpPage {
 fn failed(error: CdpError) -> DriverError {
     match error {
         CdpError::Refused { message, .. } if message.contains("reference chain") => unwritable("it has no end"),
+        CdpError::Refused { message, .. } if message.contains("stack limit") => unwritable("it is nested too deeply"),
+        // 148 crashes the page instead.
+        CdpError::Refused { message, .. } if message.contains("deep serialization") => unwritable("one of its getters throws"),
         CdpError::Refused { message, .. } if message.contains("navigated or closed") || message.contains("context") => {
             DriverError::Navigated
         }
