@@ -1,47 +1,60 @@
 //! Runs a script in the page. People and models write expressions, statements, `return …`, top-level `await` and
 //! functions; all of them work. A script that was refused by the parser ran nothing, so it can be tried in another shape.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Result};
 
-use super::{CdpPage, console, value};
+use super::value::{self, Written};
+use super::{CdpPage, console};
 use crate::protocol::runtime::{CallArgument, CallFunctionOn, Evaluate, EvaluateReply, ExceptionDetails, ReleaseObject, RemoteObject};
 use crate::{CdpError, lenient};
 
 /// A longer answer is not read: nobody is told so much at once, and reading it would hold others up.
 const MAX_ANSWER: usize = 8 << 20;
 
+/// How a script is given to the parser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape<'a> {
+    text: Cow<'a, str>,
+    /// As in the browser's console: `await` may stand anywhere. Its last value is not awaited, and what is thrown has no stack.
+    console: bool,
+}
+
 impl CdpPage {
     pub(super) async fn run(&self, script: &str) -> Result<Value> {
-        let reply = self.evaluate_once(script).await?;
-        let again = match &reply.exception_details {
-            None if reply.result.kind == "function" => return self.call_function(script, reply).await,
-            None => None,
-            Some(details) => reshaped(script, details),
-        };
-        match again {
-            Some(script) => self.value(self.evaluate_once(&script).await?).await,
-            None => self.value(reply).await,
+        let mut progress = self.state.watch();
+        let before = progress.borrow_and_update().commits;
+        let given = self.given(script).await;
+        if given == Err(DriverError::Navigated) {
+            // The old document's end is told before the new one.
+            self.until(&mut progress, |now| now.commits > before).await?;
         }
+        given
     }
 
-    /// A script that is a function was meant to be called; one that only ends with one (`a = b; c = () => 1`) was not.
-    async fn call_function(&self, script: &str, function: EvaluateReply) -> Result<Value> {
-        self.let_go(&function.result);
-        let called = self.evaluate_once(&format!("({script}\n)()")).await?;
-        let refused = called.exception_details.as_ref().is_some_and(|details| details.stack_trace.is_none());
-        if refused { Ok(json!({})) } else { self.value(called).await }
-    }
-
-    async fn evaluate_once(&self, script: &str) -> Result<EvaluateReply> {
-        let evaluate = Evaluate {
-            expression: script.to_owned(),
-            serialization_options: Some(value::with_types()),
-            await_promise: Some(true),
-            user_gesture: Some(true),
-            ..Evaluate::default()
-        };
-        self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)
+    async fn given(&self, script: &str) -> Result<Value> {
+        let mut shape = Shape { text: script.into(), console: false };
+        loop {
+            let evaluate = Evaluate {
+                expression: shape.text.clone().into_owned(),
+                serialization_options: Some(value::with_types()),
+                await_promise: Some(true),
+                user_gesture: Some(true),
+                repl_mode: shape.console.then_some(true),
+                ..Evaluate::default()
+            };
+            let EvaluateReply { result, exception_details } = self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)?;
+            match exception_details {
+                None => return self.value(script, result).await,
+                Some(details) => match refusal(&details).and_then(|complaint| shape.other(script, complaint)) {
+                    Some(other) => shape = other,
+                    None => return Err(thrown(&details)),
+                },
+            }
+        }
     }
 
     /// An expression of ours, which gives plain data.
@@ -53,43 +66,44 @@ impl CdpPage {
         }
     }
 
-    async fn value(&self, reply: EvaluateReply) -> Result<Value> {
-        if let Some(details) = reply.exception_details {
-            return Err(DriverError::ScriptFailed(console::thrown(&details)));
-        }
-        let mut given = reply.result;
-        // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
-        if let Some(text) = given.unserializable_value {
-            return Ok(Value::String(text));
-        }
+    async fn value(&self, script: &str, mut given: RemoteObject) -> Result<Value> {
+        let Some(object) = &given.object_id else {
+            // `NaN`, `-0` and big integers have no JSON; their text is better than nothing.
+            return Ok(given.unserializable_value.take().map(Value::String).or(given.value).unwrap_or_default());
+        };
         let plain = given.deep_serialized_value.take().and_then(|deep| value::plain(&deep.kind, deep.value));
-        let told = match (plain, &given.object_id) {
-            (Some(plain), _) => Ok(plain),
-            (None, Some(object)) => self.written_by_page(object).await,
-            (None, None) => Ok(given.value.take().unwrap_or_default()),
+        let told = match (given.kind.as_str(), plain) {
+            ("function", _) if !is_function(script, given.description.as_deref().unwrap_or_default()) => Ok(json!({})),
+            ("function", _) => self.written_by_page(object, true).await,
+            (_, Some(plain)) => Ok(plain),
+            (_, None) => self.written_by_page(object, false).await,
         };
         self.let_go(&given);
         told
     }
 
-    /// What has a form of its own, as the page writes it.
-    async fn written_by_page(&self, object: &str) -> Result<Value> {
+    /// What is no plain value, as the page writes it; of a function, what it gives.
+    async fn written_by_page(&self, object: &str, call: bool) -> Result<Value> {
+        let argument = |value: Value| CallArgument { value: Some(value), ..CallArgument::default() };
         let write = CallFunctionOn {
             function_declaration: value::WRITE.to_owned(),
-            arguments: Some(vec![CallArgument { value: Some(value::MAX_JSON.into()), ..CallArgument::default() }]),
+            arguments: Some(vec![argument(call.into()), argument(value::MAX_JSON.into())]),
             object_id: Some(object.to_owned()),
             return_by_value: Some(true),
+            await_promise: Some(true),
+            user_gesture: Some(true),
             ..CallFunctionOn::default()
         };
         let reply = self.call(&write).await.map_err(failed)?;
         if let Some(details) = reply.exception_details {
-            let thrown = console::thrown(&details);
-            let why = thrown.lines().next().unwrap_or_default();
-            return Err(DriverError::ScriptFailed(format!("its value cannot be written as JSON ({why}); return plain data")));
+            return Err(thrown(&details));
         }
-        match reply.result.value {
-            Some(Value::String(json)) => lenient::read(json.as_bytes()).map_err(|error| DriverError::ScriptFailed(error.to_string())),
-            length => Err(too_long(length.and_then(|length| length.as_u64()).unwrap_or_default())),
+        match reply.result.value.map(Written::deserialize) {
+            Some(Ok(Written::Json(json))) => lenient::read(json.as_bytes()).map_err(|_| unwritable("it is nested too deeply")),
+            Some(Ok(Written::Length(length))) => Err(too_long(length)),
+            Some(Ok(Written::Problem(why))) => Err(unwritable(&why)),
+            // The page has meddled with what it was asked.
+            _ => Err(unwritable("the page says nothing of it")),
         }
     }
 
@@ -103,11 +117,12 @@ impl CdpPage {
 
 fn failed(error: CdpError) -> DriverError {
     match error {
-        CdpError::Refused { message, .. } if message.contains("reference chain") => {
-            DriverError::ScriptFailed("its value cannot be written as JSON; return plain data".into())
-        }
+        CdpError::Refused { message, .. } if message.contains("reference chain") => unwritable("it has no end"),
+        CdpError::Refused { message, .. } if message.contains("stack limit") => unwritable("it is nested too deeply"),
+        // 148 crashes the page instead.
+        CdpError::Refused { message, .. } if message.contains("deep serialization") => unwritable("one of its getters throws"),
         CdpError::Refused { message, .. } if message.contains("navigated or closed") || message.contains("context") => {
-            DriverError::ScriptFailed("the page was navigated while the script ran".into())
+            DriverError::Navigated
         }
         CdpError::Refused { message, .. } => DriverError::ScriptFailed(message),
         CdpError::TooLong { bytes, .. } => too_long(bytes as u64),
@@ -115,25 +130,85 @@ fn failed(error: CdpError) -> DriverError {
     }
 }
 
+fn unwritable(why: &str) -> DriverError {
+    let why = why.lines().next().unwrap_or_default();
+    DriverError::ScriptFailed(format!("its value cannot be written as JSON ({why}); return plain data"))
+}
+
 fn too_long(bytes: u64) -> DriverError {
     DriverError::ScriptFailed(format!("its value is too long to be read ({} MB); return less of it", bytes.div_ceil(1_000_000)))
 }
 
-/// The same script in a shape the parser takes, when it was the parser that refused it.
-fn reshaped(script: &str, details: &ExceptionDetails) -> Option<String> {
-    // What a running script throws has a stack; what the parser says has none.
-    if details.stack_trace.is_some() {
-        return None;
-    }
-    let complaint = details.exception.as_ref()?.description.as_deref()?;
-    if complaint.contains("Illegal return") || complaint.contains("await is only valid") {
-        // An expression with `await` still gives its value.
-        let body = if complaint.contains("await") && !script.contains("return") && !script.contains(';') {
-            format!("return ({script}\n)")
+/// What was thrown and where, in one line, without our own part in it.
+fn thrown(details: &ExceptionDetails) -> DriverError {
+    let text = console::thrown(details);
+    let theirs: Vec<_> = text.lines().filter(|line| !line.contains(value::WRITER)).map(str::trim).collect();
+    DriverError::ScriptFailed(theirs.join(" "))
+}
+
+/// What the parser said against a script. What a running script throws has a stack, or in a promise no script.
+fn refusal(details: &ExceptionDetails) -> Option<&str> {
+    let refused = details.stack_trace.is_none() && details.script_id.is_some();
+    details.exception.as_ref().filter(|_| refused)?.description.as_deref()
+}
+
+impl<'a> Shape<'a> {
+    /// The same script in another shape, which the parser may take.
+    fn other(&self, script: &'a str, complaint: &str) -> Option<Self> {
+        let says = |what| complaint.contains(what);
+        let other = |text: String, console| Some(Self { text: text.into(), console });
+        // Once in another text is enough.
+        let first = self.text == script;
+        if first && says("Illegal return") {
+            other(format!("(async () => {{ {script}\n}})()"), false)
+        } else if first && says("already been declared") {
+            other(format!("{{ {script}\n}}"), self.console)
+        } else if first && says("require a function name") {
+            other(format!("({script}\n)"), false)
+        } else if !self.console && script.contains("await") {
+            Some(Self { console: true, ..self.clone() })
         } else {
-            script.to_owned()
-        };
-        return Some(format!("(async () => {{ {body}\n}})()"));
+            None
+        }
     }
-    complaint.contains("already been declared").then(|| format!("{{ {script}\n}}"))
+}
+
+/// Whether a script is this function and nothing else, so that it was meant to be called. What only ends with a function
+/// (`a = b; c = () => 1`) or gives one (`store.subscribe(…)`) was not.
+fn is_function(script: &str, source: &str) -> bool {
+    let mut rest = past(script, &[]);
+    loop {
+        if rest.strip_prefix(source).is_some_and(|rest| past(rest, &[')', ';']).is_empty()) {
+            return true;
+        }
+        let Some(inner) = rest.strip_prefix('(') else { return false };
+        rest = past(inner, &[]);
+    }
+}
+
+/// What follows white space, comments and these.
+fn past<'a>(mut text: &'a str, these: &[char]) -> &'a str {
+    loop {
+        text = text.trim_start_matches(|next: char| next.is_whitespace() || these.contains(&next));
+        text = match text.get(..2) {
+            Some("//") => text.split_once('\n').map_or("", |(_, rest)| rest),
+            Some("/*") => text.split_once("*/").map_or("", |(_, rest)| rest),
+            _ => return text,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_is_a_function_is_told_from_one_that_gives_one() {
+        for script in ["() => 1", " (() => 1);\n", "// why\n() => 1 // so", "/* a */ ( () => 1 /* b */ ) ;"] {
+            assert!(is_function(script, "() => 1"), "{script}");
+        }
+        for script in ["a = () => 1", "a; () => 1", "() => 1, 2", "subscribe(() => 1)", "(() => () => 1)()", "é"] {
+            assert!(!is_function(script, "() => 1"), "{script}");
+        }
+    }
 }

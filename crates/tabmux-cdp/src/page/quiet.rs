@@ -88,7 +88,10 @@ impl CdpPage {
                 Err(other) => return Err(other.into()),
             };
             if let Some(details) = reply.exception_details {
-                return Err(DriverError::ScriptFailed(console::thrown(&details)));
+                // It stands within ours, so the stack says nothing of where.
+                let thrown = console::thrown(&details);
+                let why = thrown.split("\n    at ").next().unwrap_or_default();
+                return Err(DriverError::ScriptFailed(why.to_owned()));
             }
             match reply.result.value.map(Look::deserialize) {
                 Some(Ok(Look { holds: true, .. })) => return Ok(waited),

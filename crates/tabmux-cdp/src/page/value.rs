@@ -1,7 +1,8 @@
 //! What a script gave, as JSON. Chromium writes values with their types (V8's deep serialisation), so that plain data, dates, maps, sets
 //! and regular expressions are told in the answer itself; of what has a form of its own (errors, elements, typed arrays, `toJSON`)
-//! the page writes the JSON, which is one round trip more.
+//! the page writes the JSON, which is one round trip more. Not always: a page that goes elsewhere meanwhile is not asked again.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::protocol::runtime::SerializationOptions;
@@ -9,8 +10,12 @@ use crate::protocol::runtime::SerializationOptions;
 /// The longest JSON that the page writes.
 pub(super) const MAX_JSON: usize = 8 << 20;
 
-/// Writes `this` as JSON: as `JSON.stringify`, but for what that makes an empty object of. Gives its length where it is too long.
-pub(super) const WRITE: &str = r#"function (most) {
+/// What `WRITE` is called in a stack.
+pub(super) const WRITER: &str = "toldAsJson";
+
+/// Writes `this` as JSON, or what it gives when it is called: as `JSON.stringify`, but for what that makes an empty object of.
+pub(super) const WRITE: &str = r#"async function toldAsJson(call, most) {
+  const given = await (call ? this() : this);
   const told = (value) => {
     if (typeof value === "bigint") return `${value}n`;
     if (typeof value !== "object" || value === null) return value;
@@ -22,13 +27,37 @@ pub(super) const WRITE: &str = r#"function (most) {
     if (value instanceof Element) return value.cloneNode(false).outerHTML;
     if (value instanceof Node) return value.nodeValue ?? value.nodeName;
     if (typeof value.toJSON === "function" || Object.keys(value).length > 0 || Array.isArray(value)) return value;
+    const inner = typeof value.valueOf === "function" ? value.valueOf() : value;
+    if (typeof inner !== "object") return told(inner);
     const kind = Object.prototype.toString.call(value);
     if (kind === "[object Object]") return value;
     return typeof value[Symbol.iterator] === "function" ? [...value] : kind;
   };
-  const json = JSON.stringify(told(this), function (key, value) { return key === "" ? value : value === this[key] ? told(value) : value; }) ?? "null";
-  return json.length > most ? json.length : json;
+  try {
+    const odd = typeof given === "number" && (!Number.isFinite(given) || Object.is(given, -0));
+    const whole = odd ? (given === 0 ? "-0" : String(given)) : told(given);
+    const json = JSON.stringify(whole, function (key, value) {
+      // Old libraries give lists a `toJSON` of another kind.
+      if (Array.isArray(this[key])) return this[key];
+      return key === "" ? value : value === this[key] ? told(value) : value;
+    }) ?? "null";
+    return json.length > most ? { length: json.length } : { json };
+  } catch (error) {
+    const problem = String(error);
+    return { problem: problem.includes("call stack") ? "it is nested too deeply" : problem };
+  }
 }"#;
+
+/// What `WRITE` answers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Written {
+    Json(String),
+    /// Too long to be told.
+    Length(u64),
+    /// Why it cannot be written.
+    Problem(String),
+}
 
 /// With their types, and of elements only themselves.
 pub(super) fn with_types() -> SerializationOptions {

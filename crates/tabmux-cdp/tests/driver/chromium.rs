@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::CdpBrowser;
+use tabmux_cdp::find::Want;
 use tabmux_driver::{
     Area, Browser, ContextSpec, DriverError, Emulation, ImageFormat, Isolation, Navigation, Page, PageEvent, PageRecord, Reading, Shot,
     Sight, StorageArea, StorageItem,
@@ -38,6 +39,14 @@ async fn scripts_of_every_shape_give_their_value() {
         ("async () => { return 8 }", json!(8)),
         ("function named() { return 9 }", json!(null)),
         ("window.f = 1; window.g = () => 2", json!({})),
+        ("function () { return 9 }", json!(9)),
+        ("async function () { return await 9 }", json!(9)),
+        ("(() => NaN)", json!("NaN")),
+        ("// why\n() => ({ d: [new Date(0)] });", json!({ "d": ["1970-01-01T00:00:00.000Z"] })),
+        ("window.n = 0", json!(0)),
+        ("(() => { n++; return () => { n = 'called' } })()", json!({})),
+        ("n", json!(1)),
+        ("() => ++n", json!(2)),
         ("await Promise.resolve(10)", json!(10)),
         ("const r = await Promise.resolve(11); return r", json!(11)),
         ("Promise.resolve({ a: [1, null] })", json!({ "a": [1, null] })),
@@ -56,6 +65,80 @@ async fn scripts_of_every_shape_give_their_value() {
     assert!(matches!(&error, DriverError::ScriptFailed(text) if text.contains("SyntaxError")), "{error:?}");
 }
 
+/// A script that the parser refuses ran nothing; no other is run again.
+#[tokio::test]
+async fn await_may_stand_anywhere_in_a_script() {
+    let cases = [
+        ("document.title = 'home'", json!("home")),
+        ("const r = await fetch('/b'); r.status", json!(200)),
+        ("const r = await fetch('/b'); r.status + 1", json!(201)),
+        ("let r = await fetch('/b'); r.status + 2", json!(202)),
+        ("(await fetch('/b')).status", json!(200)),
+        ("(await fetch('/b')).text().then((text) => text.slice(-4))", json!("milk")),
+        ("await fetch('/b'); document.title", json!("home")),
+        ("document.title.length + await 1", json!(5)),
+        ("const f = async () => 3; await f()", json!(3)),
+        ("await 1; 'done'", json!("done")),
+        ("await 1; ({ a: [1, Promise] })", json!({ "a": [1, null] })),
+        ("[await 1, await 2]", json!([1, 2])),
+        ("`${await 1}`", json!("1")),
+        ("if (true) { await 1 } 7", json!(7)),
+        ("JSON.stringify(await 5)", json!("5")),
+        ("let t = 0; for await (const x of [1, 2]) t += x; t", json!(3)),
+        ("var x = await new Promise((done) => setTimeout(() => done(3), 1))\nx", json!(3)),
+        ("await 1; return 4", json!(4)),
+        ("let k = await fetch('/b'); return k.status", json!(200)),
+        ("await Promise.resolve(10) // a remark", json!(10)),
+        ("const plain = 1; plain", json!(1)),
+        ("const plain = await 2; plain", json!(2)),
+        ("window.runs = 0", json!(0)),
+    ];
+    let failing = [
+        ("runs++; throw new SyntaxError('await')", "SyntaxError: await"),
+        ("runs++; (async () => { await 1; JSON.parse('{') })()", "SyntaxError"),
+        ("await 1; runs++; JSON.parse('{')", "SyntaxError"),
+        ("runs++; new Response('<').json().then(async () => await 1)", "not valid JSON"),
+        ("await 1; runs++; eval('return 1')", "Illegal return"),
+        ("await 1; runs++; throw 'no milk'", "no milk"),
+        ("(async () => { await 1; runs++; throw 5 })()", "5"),
+        ("async () => { await 1; runs++; throw new Error('no milk') }", "no milk"),
+        ("function f() { runs++; await 1 } f()", "await is only valid"),
+    ];
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|_| "no milk".into()).await;
+        let page = page(&browser).await;
+        soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+        for (script, value) in &cases {
+            assert_eq!(soon(page.evaluate(script)).await.as_ref(), Ok(value), "{script}");
+        }
+        for (script, why) in failing {
+            let error = soon(page.evaluate(script)).await.expect_err("it fails").to_string();
+            assert!(error.contains(why) && !error.contains("toldAsJson") && !error.contains('\n'), "{script}: {error}");
+        }
+        assert_eq!(soon(page.evaluate("runs")).await, Ok(json!(failing.len() - 1)), "each that ran did once");
+    }
+}
+
+/// Its value is lost with its document; where the page is by then is known.
+#[tokio::test]
+async fn a_script_whose_page_goes_elsewhere_says_so_when_it_is_there() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|_| "hello".into()).await;
+        let page = page(&browser).await;
+        soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
+        for (script, path) in [
+            ("location.href = '/b'; new Promise(() => {})", "/b"),
+            ("location.reload(); await new Promise(() => {})", "/b"),
+            ("() => { location.href = '/c'; return new Promise(() => {}) }", "/c"),
+        ] {
+            assert_eq!(soon(page.evaluate(script)).await, Err(DriverError::Navigated), "{script}");
+            assert_eq!(page.url(), format!("{}{path}", site.trim_end_matches('/')), "{script}");
+        }
+    }
+}
+
 /// What `JSON.stringify` makes an empty object of is told as what it is. Plain data, dates, maps and sets cost no round trip more.
 #[tokio::test]
 async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
@@ -64,27 +147,33 @@ async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
     let page = page(&browser).await;
     soon(page.navigate(Navigation::To(&site))).await.expect("it goes");
     let tap = browser.connection().tap(100);
-    let plain = [
-        ("new Date(0)", json!("1970-01-01T00:00:00.000Z")),
-        ("new Date(NaN)", json!(null)),
+    let cases = [
+        (1, "6 * 7", json!(42)),
+        (1, "document.querySelector('p').textContent", json!("words")),
+        (1, "Promise.resolve(true)", json!(true)),
+        (1, "new Date(0)", json!("1970-01-01T00:00:00.000Z")),
+        (1, "new Date(NaN)", json!(null)),
         (
+            1,
             "({ when: new Date(0), gone: undefined, f: () => 1, list: [undefined, NaN, -0] })",
             json!({ "when": "1970-01-01T00:00:00.000Z", "list": [null, null, 0] }),
         ),
-        ("new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
-        ("/x+/gi", json!("/x+/gi")),
-        ("[10n]", json!(["10n"])),
+        (1, "new Map([['a', 1], [{ k: 2 }, new Set([3])]])", json!([["a", 1], [{ "k": 2 }, [3]]])),
+        (1, "/x+/gi", json!("/x+/gi")),
+        (1, "[10n]", json!(["10n"])),
     ];
-    for (script, value) in plain {
+    for (trips, script, value) in cases {
         let before = tap.sent().len();
         assert_eq!(soon(page.evaluate(script)).await, Ok(value), "{script}");
         let waited = tap.sent().into_iter().skip(before).filter(|sent| sent.method != "Runtime.releaseObject").count();
-        assert_eq!(waited, 1, "{script}");
+        assert_eq!(waited, trips, "{script}");
     }
     let own = [
         ("new URL('http://a.test/b')", json!("http://a.test/b")),
         ("const one = { x: 1 }; [one, one]", json!([{ "x": 1 }, { "x": 1 }])),
         ("[new Uint8Array([1, 2])]", json!([[1, 2]])),
+        ("Array.prototype.toJSON = () => 'old'; [[1], { a: [2] }]", json!([[1], { "a": [2] }])),
+        ("delete Array.prototype.toJSON", json!(true)),
         ("({ toJSON: () => 5 })", json!(5)),
         ("document.querySelector('p')", json!("<p id=\"p\" class=\"c\"></p>")),
         ("document.querySelectorAll('p')", json!(["<p id=\"p\" class=\"c\"></p>"])),
@@ -96,6 +185,11 @@ async fn values_that_json_has_no_form_for_are_told_as_what_they_are() {
     }
     let error = soon(page.evaluate("({ failed: new TypeError('no milk') })")).await.expect("it is told");
     assert_eq!((&error["failed"]["name"], &error["failed"]["message"]), (&json!("TypeError"), &json!("no milk")));
+    for depth in [500, 50_000] {
+        let deep = format!("let deep = []; for (let i = 0; i < {depth}; i++) deep = [deep]; deep");
+        let error = soon(page.evaluate(&deep)).await.expect_err("nobody reads it").to_string();
+        assert!(error.contains("nested too deeply"), "{error}");
+    }
     let error = soon(page.evaluate("const ring = {}; ring.ring = ring; ring")).await.expect_err("it has no end");
     assert!(error.to_string().contains("JSON"), "{error}");
 }

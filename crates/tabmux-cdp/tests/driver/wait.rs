@@ -239,3 +239,15 @@ async fn a_crash_ends_a_navigation() {
         soon(page.navigate(Navigation::To("data:text/html,<p>after"))).await.expect("it comes back");
     }
 }
+
+#[tokio::test]
+async fn a_function_that_throws_is_told_without_our_part_in_it() {
+    let browser = support::chromium().await;
+    let page = page_at(&browser, "hello").await;
+    for (function, why) in
+        [("foo.bar", "ReferenceError: foo is not defined"), ("() => { throw new Error('no\\nmilk') }", "Error: no\nmilk")]
+    {
+        let error = soon(page.wait_for(&Awaited { function: Some(function.into()), ..Awaited::default() })).await;
+        assert_eq!(error, Err(DriverError::ScriptFailed(why.into())));
+    }
+}

@@ -3,9 +3,11 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tabmux_core::{Code, Fault};
+use tabmux_driver::DriverError;
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::failed;
+use crate::reply::{failed, place};
 use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -36,10 +38,18 @@ impl PageTool for RunScript {
         let args: Evaluate = of_page(&args)?;
         let (tab, page) = cx.page().await?;
         let before = page.url();
-        let value = page.evaluate(&args.script).await.map_err(failed)?;
+        let value = page.evaluate(&args.script).await;
         if page.url() != before {
             cx.moved(tab);
         }
+        let value = value.map_err(|error| match error {
+            DriverError::Navigated => {
+                let message =
+                    format!("The page went elsewhere while the script ran, so its value is lost; it is at {} now.", place(&*page));
+                Fault::new(Code::OutcomeUnknown, message, "Look at the page before you evaluate again.")
+            }
+            other => failed(other),
+        })?;
         let text = value.to_string();
         let reply = Reply::text(visible::text(&text)).about(tab, &page);
         // For programs; what is long they read from the text.
@@ -52,8 +62,8 @@ mod tests {
     use serde_json::{Value, json};
     use tabmux_core::Code;
 
-    use crate::MAX_TEXT_BYTES;
     use crate::testing::{TestPages, text};
+    use crate::{MAX_TEXT_BYTES, Pages};
 
     #[tokio::test]
     async fn the_value_comes_as_json() {
@@ -73,6 +83,19 @@ mod tests {
         insta::assert_snapshot!(fault, @"[bad_argument] The script failed: no milk. Correct the script, then evaluate again.");
         let fault = pages.call("evaluate", json!({})).await.unwrap_err();
         insta::assert_snapshot!(fault, @"[bad_argument] Argument script is missing. Give script: a string.");
+    }
+
+    #[tokio::test]
+    async fn a_page_that_goes_elsewhere_meanwhile_says_where_it_is() {
+        let pages = TestPages::new().await;
+        let (tab, page) = pages.page().await.unwrap();
+        let elsewhere = async {
+            tokio::task::yield_now().await;
+            page.navigate(tabmux_driver::Navigation::To("http://a.test/b")).await.unwrap();
+        };
+        let (fault, ()) = tokio::join!(pages.call("evaluate", json!({ "script": "hang()" })), elsewhere);
+        insta::assert_snapshot!(fault.unwrap_err(), @r#"[outcome_unknown] The page went elsewhere while the script ran, so its value is lost; it is at http://a.test/b — "Fake page at a.test/b" now. Look at the page before you evaluate again."#);
+        assert_eq!(pages.moved(), [tab]);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tabmux_core::{Code, Fault, Touch};
-use tabmux_driver::{Awaited, UrlPattern};
+use tabmux_driver::{Awaited, DriverError, UrlPattern};
 
 use crate::arguments::{of_page, own_schema, wrong};
 use crate::reply::{failed, place};
@@ -51,7 +51,10 @@ impl PageTool for Wait {
         let awaited = awaited(of_page(&args)?)?;
         let (tab, page) = cx.page().await?;
         let before = page.url();
-        page.wait_for(&awaited).await.map_err(failed)?;
+        page.wait_for(&awaited).await.map_err(|error| match error {
+            DriverError::ScriptFailed(_) => Fault { hint: "Correct function, then wait again.".into(), ..failed(error) },
+            other => failed(other),
+        })?;
         if page.url() != before {
             cx.moved(tab);
         }
@@ -177,6 +180,13 @@ mod tests {
         pages.page().await.unwrap().1.evaluate("document.title = 'Done'").await.unwrap();
         let reply = pages.call("wait_for", json!({ "text": "fake" })).await.unwrap();
         assert_eq!(text(&reply), "It is there at http://a.test/ — \"Done\".");
+    }
+
+    #[tokio::test]
+    async fn a_function_that_throws_is_to_be_corrected() {
+        let pages = TestPages::new().await;
+        let fault = pages.call("wait_for", json!({ "function": "throw(\"no milk\")" })).await.unwrap_err();
+        insta::assert_snapshot!(fault, @"[bad_argument] The script failed: no milk. Correct function, then wait again.");
     }
 
     #[tokio::test]

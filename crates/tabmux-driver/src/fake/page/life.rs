@@ -73,7 +73,7 @@ impl FakePage {
             Life::Closed => DriverError::PageGone,
             Life::Lost => browser_gone(),
             Life::Crashed => DriverError::PageCrashed,
-            Life::Document(_) => DriverError::ScriptFailed("the page was navigated while the script ran.".into()),
+            Life::Document(_) => DriverError::Navigated,
         }
     }
 
