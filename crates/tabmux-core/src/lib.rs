@@ -14,7 +14,7 @@ pub use fault::{Code, Fault};
 pub use grant::{CAPABILITY, Deed, Grant, GrantId, GrantKey, Right, Share, Touch, Uses};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
 pub use registry::{
-    Admitted, Counts, Effect, Ended, House, Lane, Listed, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TabRef,
+    Admitted, Counts, Effect, Ended, House, Lane, Listed, LostTab, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TabRef,
     check_name, foreign_tab,
 };
 pub use session::{CallId, Kind, Loss, Millis, Phase, Seat, Session, Tab};

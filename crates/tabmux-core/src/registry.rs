@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub use calls::{Admitted, Lane};
+pub use chosen::LostTab;
 pub use grants::{Revoke, Shared};
 pub use sessions::{Listed, Open, Opened, check_name};
 pub use tabs::{House, TabRef, foreign_tab};
@@ -201,7 +202,8 @@ impl Registry {
             let highest = session.tabs.values().map(|tab| tab.number.0).max().unwrap_or(0);
             self.next_tab_number = self.next_tab_number.max(highest + 1);
             self.next_made = self.next_made.max(session.made + 1);
-            let live = Live { last_used: now, ..Live::default() };
+            let works_in = session.current_tab.map(|tab| (crate::Party::Owner, tab)).into_iter().collect();
+            let live = Live { last_used: now, works_in, ..Live::default() };
             let id = session.id;
             let phase = session.phase;
             // What it was to begin with may be nowhere any more.

@@ -174,6 +174,8 @@ pub(crate) struct Live {
     pub(crate) viewers: u32,
     /// The tabs that are current for those who use it and do not own it.
     pub(crate) chosen: BTreeMap<Party, TabId>,
+    /// The tab that each who uses it works in, as far as they know. It may be gone.
+    pub(crate) works_in: BTreeMap<Party, TabId>,
     /// Numbers of its tabs that were closed, the last ones; so that they are not taken for another's.
     pub(crate) closed_tabs: VecDeque<TabNumber>,
 }

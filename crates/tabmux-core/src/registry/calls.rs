@@ -78,7 +78,11 @@ impl Registry {
             }
             Some(TabRef::Local(text)) => {
                 let found = self.find(&identity, caller.agent, target, now)?;
-                (found, Some(self.own_tab(found.session, text)?))
+                let tab = self.own_tab(found.session, text);
+                if let (Err(_), Ok(gone)) = (&tab, text.parse()) {
+                    self.told_gone(found.session, found.standing.party(), Some(gone));
+                }
+                (found, Some(tab?))
             }
             None => (self.find(&identity, caller.agent, target, now)?, None),
         };
@@ -108,11 +112,7 @@ impl Registry {
         if let Some(grant) = &grant {
             self.use_up(grant);
         }
-        let party = match standing {
-            Standing::Owner => Party::Owner,
-            Standing::Operator => Party::Operator,
-            Standing::Holder(key) => Party::Holder(key.id()),
-        };
+        let party = standing.party();
         self.calls.insert(call.0, Call { session: id, grant, touch: deed.touch, party });
         Ok(Admitted { call, session: id, epoch, tab, picked_for_caller: picked == Picked::ForCaller, ahead, party })
     }

@@ -60,6 +60,9 @@ impl Registry {
         for (session, live) in self.sessions.values() {
             for (party, tab) in &live.chosen {
                 assert!(session.tabs.contains_key(tab), "{party:?} chose a tab of {}", session.id);
+            }
+            for (party, tab) in live.chosen.iter().chain(&live.works_in) {
+                assert!(session.had_tab(*tab), "{party:?} works in a tab of {}", session.id);
                 assert!(!matches!(party, Party::Holder(grant) if !self.is_in_use(session.id, *grant)), "{party:?} may use {}", session.id);
             }
             for window in &session.windows.windows {

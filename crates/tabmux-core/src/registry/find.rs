@@ -1,7 +1,7 @@
 //! Which session a call means (C5, C8, C9, C17). A foreign session answers exactly like a missing one.
 
 use super::Registry;
-use crate::{CAPABILITY, Caller, Code, Fault, GrantKey, Identity, Millis, Right, SessionId, Uuid};
+use crate::{CAPABILITY, Caller, Code, Fault, GrantKey, Identity, Millis, Party, Right, SessionId, Uuid};
 
 /// How many sessions an answer lists.
 const NAMES_SHOWN: usize = 20;
@@ -25,6 +25,16 @@ pub(crate) enum Standing {
     Operator,
     /// By this grant and nothing else.
     Holder(GrantKey),
+}
+
+impl Standing {
+    pub(super) fn party(self) -> Party {
+        match self {
+            Self::Owner => Party::Owner,
+            Self::Operator => Party::Operator,
+            Self::Holder(key) => Party::Holder(key.id()),
+        }
+    }
 }
 
 /// The session a call means.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Standing, UUID_ONLY};
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
-use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Phase, Seat, Session, SessionId, WindowScope};
+use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Party, Phase, Seat, Session, SessionId, WindowScope};
 
 /// How many agents of one identity may have a current session of their own.
 pub(super) const MAX_AGENTS: usize = 256;
@@ -193,6 +193,9 @@ impl Registry {
             session.epoch.0 += 1;
             live.orphan = None;
             live.last_used = now;
+            // It is told what it has.
+            live.works_in.remove(&Party::Owner);
+            live.works_in.extend(session.current_tab.map(|tab| (Party::Owner, tab)));
         }
         self.enlist(id);
         self.forget_unused(&former);
@@ -315,6 +318,7 @@ impl Registry {
     pub fn forget_browser(&mut self, id: SessionId) {
         let Some((session, live)) = self.live_mut(id) else { return };
         live.chosen.clear();
+        live.works_in.clear();
         session.phase = Phase::Reserved;
         session.loss = Loss::Told;
         session.context = None;

@@ -70,6 +70,7 @@ impl Registry {
         session.windows = WindowScope { scoping: session.windows.scoping, ..WindowScope::default() };
         session.current_tab = None;
         live.chosen.clear();
+        live.works_in.clear();
         let former = std::mem::take(&mut session.tabs);
         for tab in former.values() {
             live.note_closed(tab.number);
@@ -85,19 +86,21 @@ impl Registry {
         Ok(tabs)
     }
 
-    /// The tab is closed, by us or by a person. The first one left becomes current if it was, and who had chosen it means
-    /// what the owner means (S1.24, S4.14).
-    pub fn remove_tab(&mut self, id: SessionId, tab: TabId) {
-        let Some((session, live)) = self.live_mut(id) else { return };
-        let Some(removed) = session.tabs.remove(&tab) else { return };
+    /// The tab is closed, by one who uses the session or by a person. The first one left becomes current if it was, and who had chosen
+    /// it means what the owner means; all but who closed it are told before they work there (S1.24, S4.14). Whether it was there.
+    pub fn remove_tab(&mut self, id: SessionId, tab: TabId, by: Option<Party>) -> bool {
+        let Some((session, live)) = self.live_mut(id) else { return false };
+        let Some(removed) = session.tabs.remove(&tab) else { return false };
         live.note_closed(removed.number);
         session.windows.forget(tab);
         if session.current_tab == Some(tab) {
             session.current_tab = session.first_tab();
         }
         live.chosen.retain(|_, chosen| *chosen != tab);
+        live.works_in.retain(|party, known| *known != tab || Some(*party) != by);
         self.tab_numbers.remove(&removed.number);
         self.dirty.insert(id);
+        true
     }
 
     /// Notes where a tab is, for a restarted daemon.

@@ -22,6 +22,8 @@ pub(crate) struct Session {
     /// The daemon-wide number of each tab.
     pub(crate) tabs: BTreeMap<u32, u64>,
     pub(crate) current_tab: Option<u32>,
+    /// The tab that its owner works in, as far as it knows.
+    pub(crate) works_in: Option<u32>,
     pub(crate) next_tab: u32,
     pub(crate) last_used: u64,
     pub(crate) orphan_until: Option<u64>,
@@ -163,7 +165,8 @@ impl Model {
             Op::CloseEverything => self.end_all(&self.sessions.keys().copied().collect::<Vec<_>>(), Ended::Asked).and(DONE),
             Op::AddTab(id) => self.add_tab(*id),
             Op::AddPopup(id) => self.add_popup(*id),
-            Op::RemoveTab(id, tab) => self.remove_tab(*id, *tab),
+            Op::RemoveTab(id, tab, by) => self.remove_tab(*id, *tab, *by),
+            Op::WorkTab(id) => self.work_tab(*id),
             Op::SelectTab(id, tab) => self.select_tab(*id, *tab),
             Op::HolderSelectsTab(id, _, tab) => self.tab(*id, *tab).and(DONE),
             Op::TabAt(..) => DONE,
@@ -427,6 +430,7 @@ impl Model {
             epoch: 1,
             tabs: BTreeMap::new(),
             current_tab: None,
+            works_in: None,
             next_tab: 1,
             last_used: self.now,
             orphan_until: None,
@@ -469,6 +473,7 @@ impl Model {
         let session = self.open_mut(id).expect("it is open");
         (session.owner, session.name, session.last_used, session.orphan_until) = (to.clone(), name, now, None);
         session.epoch += 1;
+        session.works_in = session.current_tab;
         session.former.retain(|(who, _)| who != to);
         DONE
     }
@@ -573,6 +578,7 @@ impl Model {
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {
             let session = self.sessions.get_mut(&id).expect("it is a key");
             (session.last_used, session.orphan_until, session.viewers) = (self.now, None, 0);
+            session.works_in = session.current_tab;
             let lost = matches!(session.owner, Identity::Secret(_)) && self.rules.on_lost != OnLost::Keep;
             if session.phase == Phase::Opening && session.lost {
                 session.phase = Phase::Reserved;

@@ -33,6 +33,13 @@ pub(crate) struct Who {
     pub(crate) agent: Option<u8>,
 }
 
+/// Who closes a tab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closer {
+    Owner,
+    Person,
+}
+
 /// The tab a call names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Named {
@@ -68,7 +75,9 @@ pub(crate) enum Op {
     CloseEverything,
     AddTab(u32),
     AddPopup(u32),
-    RemoveTab(u32, u32),
+    RemoveTab(u32, u32, Closer),
+    /// The owner works without naming a tab.
+    WorkTab(u32),
     SelectTab(u32, u32),
     /// Who holds that grant selects one.
     HolderSelectsTab(u32, u32, u32),
@@ -216,7 +225,8 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         6 => select(calls).prop_map(Op::Finish),
         3 => session().prop_map(Op::AddTab),
         1 => session().prop_map(Op::AddPopup),
-        2 => (session(), 1..4u32).prop_map(|(session, tab)| Op::RemoveTab(session, tab)),
+        2 => (session(), 1..4u32, select(vec![Closer::Owner, Closer::Person])).prop_map(|(session, tab, by)| Op::RemoveTab(session, tab, by)),
+        3 => session().prop_map(Op::WorkTab),
         1 => (session(), 1..4u32).prop_map(|(session, tab)| Op::SelectTab(session, tab)),
         3 => (session(), holder, 1..4u32).prop_map(|(session, grant, tab)| Op::HolderSelectsTab(session, grant, tab)),
         1 => (session(), 1..4u32, 0..2u8).prop_map(|(session, tab, url)| Op::TabAt(session, tab, url)),

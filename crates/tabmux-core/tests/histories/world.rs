@@ -9,7 +9,7 @@ use tabmux_core::{
 };
 
 use crate::model::{Answer, DONE, Model, Place};
-use crate::op::{Named, Op, Target, Who, Wish, agent, capability, deed, digest, name, tab, tool, uuid};
+use crate::op::{Closer, Named, Op, Target, Who, Wish, agent, capability, deed, digest, name, tab, tool, uuid};
 
 type Currents = BTreeMap<(Identity, Option<Arc<str>>), SessionId>;
 
@@ -86,6 +86,10 @@ impl World {
                 let added = self.registry.add_popup(SessionId(*id), "popup".into(), String::new());
                 added.map(|tab| vec![tab.0.into()]).map_err(|fault| fault.code)
             }
+            Op::WorkTab(id) => {
+                let works = self.registry.work_tab(SessionId(*id), Party::Owner);
+                works.map(|tab| vec![tab.map_or(0, |tab| tab.0).into()]).map_err(|_| Code::TabGone)
+            }
             Op::SelectTab(id, tab) => nothing(self.registry.select_tab(SessionId(*id), Party::Owner, TabId(*tab))),
             Op::HolderSelectsTab(id, grant, tab) => {
                 let party = Party::Holder(digest(&capability(*grant)).id());
@@ -115,7 +119,10 @@ impl World {
                 self.registry.browser_lost(SessionId(*id), &fault);
             }
             Op::CloseEverything => self.registry.close_everything(),
-            Op::RemoveTab(id, tab) => self.registry.remove_tab(SessionId(*id), TabId(*tab)),
+            Op::RemoveTab(id, tab, by) => {
+                let by = (*by == Closer::Owner).then_some(Party::Owner);
+                self.registry.remove_tab(SessionId(*id), TabId(*tab), by);
+            }
             Op::TabAt(id, tab, url) => self.registry.tab_at(SessionId(*id), TabId(*tab), ["about:blank", "data:,"][usize::from(*url)]),
             Op::Watch(id) => self.registry.watch(SessionId(*id)),
             Op::Unwatch(id) => self.registry.unwatch(SessionId(*id), now),

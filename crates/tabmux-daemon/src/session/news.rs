@@ -28,34 +28,58 @@ pub(super) struct News {
 struct Item {
     number: u64,
     text: String,
-    /// Whose doing it was, who needs not be told.
-    by: Option<Party>,
+    /// Who needs not be told: whose doing it was, and who heard it in place of an answer.
+    known_to: BTreeSet<Party>,
+    about: About,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Anything,
     /// The tab that it invites to; without that tab it is told to nobody.
-    invites_to: Option<TabId>,
+    Way(TabId),
+    /// The tab whose end it tells.
+    End(TabId),
 }
 
 impl Item {
     /// Whether this one is to hear it who has heard the first `from`, and these tabs are there.
     fn is_for(&self, party: Party, from: u64, tabs: &BTreeSet<TabId>) -> bool {
-        self.number >= from && self.by != Some(party) && self.invites_to.is_none_or(|tab| tabs.contains(&tab))
+        let in_vain = matches!(self.about, About::Way(tab) if !tabs.contains(&tab));
+        self.number >= from && !self.known_to.contains(&party) && !in_vain
     }
 }
 
 impl News {
     pub(super) fn add(&mut self, text: String, by: Option<Party>) {
-        self.push(text, by, None);
+        self.push(text, by, About::Anything);
     }
 
     /// What can be done with a tab, and is told only as long as it is there.
     pub(super) fn add_of(&mut self, tab: TabId, text: String, by: Option<Party>) {
-        self.push(text, by, Some(tab));
+        self.push(text, by, About::Way(tab));
     }
 
-    fn push(&mut self, text: String, by: Option<Party>, invites_to: Option<TabId>) {
+    /// How a tab ended.
+    pub(super) fn add_end(&mut self, tab: TabId, text: String, by: Option<Party>) {
+        self.push(text, by, About::End(tab));
+    }
+
+    /// How this tab ended.
+    pub(super) fn end(&self, tab: TabId) -> Option<&str> {
+        self.log.iter().find(|item| item.about == About::End(tab)).map(|item| item.text.as_str())
+    }
+
+    /// This one heard it in place of an answer.
+    pub(super) fn knows_end(&mut self, party: Party, tab: TabId) {
+        self.log.iter_mut().filter(|item| item.about == About::End(tab)).for_each(|item| _ = item.known_to.insert(party));
+    }
+
+    fn push(&mut self, text: String, by: Option<Party>, about: About) {
         if self.log.len() == MAX_NEWS {
             self.log.pop_front();
         }
-        self.log.push_back(Item { number: self.count, text, by, invites_to });
+        self.log.push_back(Item { number: self.count, text, known_to: by.into_iter().collect(), about });
         self.count += 1;
     }
 
@@ -185,6 +209,17 @@ mod tests {
         assert_eq!(news.waiting(&left).collect::<Vec<_>>(), ["two"]);
         assert_eq!(news.take(Party::Owner, &left), ["two"]);
         assert_eq!(said(&mut news, ONE), "", "nor those who hear it later");
+    }
+
+    #[test]
+    fn how_a_tab_ended_is_not_told_to_who_heard_it_in_place_of_an_answer() {
+        let mut news = News::default();
+        news.add_end(TabId(1), "t1 went".into(), None);
+        news.add_end(TabId(2), "t2 went".into(), Some(TWO));
+        assert_eq!((news.end(TabId(1)), news.end(TabId(3))), (Some("t1 went"), None));
+        news.knows_end(Party::Owner, TabId(1));
+        assert_eq!((said(&mut news, Party::Owner), said(&mut news, TWO)), ("t2 went".into(), String::new()));
+        assert_eq!(news.end(TabId(1)), Some("t1 went"), "for others");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use tabmux_core::{Admitted, Code, Fault, Party, Session, TabId};
+use tabmux_core::{Admitted, Code, Fault, LostTab, Party, Session, TabId};
 use tabmux_driver::{Context, Domains, Emulation, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
@@ -92,14 +92,19 @@ impl CallPages {
             if self.world.is_lost() {
                 return crate::browser::crashed("it went away during the call");
             }
-            self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
+            self.world.forget_tab(tab);
+            self.note(tab);
             Fault::from(tabmux_driver::DriverError::PageGone)
         })
     }
 
     /// The page that the call is for; `hand_out` says whether it may have it.
     async fn page_by(&self, hand_out: impl FnOnce(TabId) -> Result<Arc<dyn Page>, Fault> + Send) -> Result<(TabId, Arc<dyn Page>), Fault> {
-        let tab = match (self.admitted.tab.or_else(|| self.current()), self.turn) {
+        let meant = match self.admitted.tab {
+            Some(tab) => Some(tab),
+            None => self.meant().await?,
+        };
+        let tab = match (meant, self.turn) {
             (Some(tab), Turn::Queue) => tab,
             (Some(tab), Turn::Beside | Turn::Watching) => {
                 // Not after the queue's first call: pages of a former daemon may still have to be found again.
@@ -141,6 +146,39 @@ impl CallPages {
     /// The tab that a call without one means.
     fn current(&self) -> Option<TabId> {
         self.world.hub.look(|registry| registry.current_tab(self.world.id, self.admitted.party))
+    }
+
+    /// The tab that the call works in where it names none. Who worked in one that is gone is told so, once, and nothing is done: never
+    /// in a neighbour, nor in a new window (S1.24, S4.14, S4.17).
+    async fn meant(&self) -> Result<Option<TabId>, Fault> {
+        let (id, party) = (self.world.id, self.admitted.party);
+        let watches = self.turn == Turn::Watching;
+        let meant = match watches {
+            true => self.world.hub.look(|registry| registry.meant_tab(id, party)),
+            false => self.world.hub.decide_now(|registry, _| registry.work_tab(id, party)),
+        };
+        if !watches
+            && !matches!(meant, Ok(Some(_)))
+            && let Some(loss) = self.world.take_loss(party).await
+        {
+            return Err(loss);
+        }
+        meant.map_err(|lost| {
+            let fault = self.lost(lost);
+            if !watches {
+                self.world.knows_end(party, lost.tab);
+            }
+            fault
+        })
+    }
+
+    fn lost(&self, LostTab { tab, current }: LostTab) -> Fault {
+        let how = self.world.end_of(tab).unwrap_or_else(|| format!("Tab {tab} was closed."));
+        let (now, hint) = match current {
+            Some(current) => (format!("Tab {current} is current now"), "Call again to go on there, or choose another with select_page."),
+            None => ("The session has no tab now".to_owned(), "Call navigate or new_page to have a new one."),
+        };
+        Fault::new(Code::TabGone, format!("{how} {now}, and nothing was done."), hint)
     }
 
     /// From now on a call without a tab means this one.
@@ -224,9 +262,9 @@ impl Pages for CallPages {
         let page = self.live_page(tab)?;
         let view = self.view(index, tab, None).await.ok_or(tabmux_driver::DriverError::PageGone)?;
         self.world.take_page(tab);
-        self.world.decide(|registry| registry.remove_tab(self.world.id, tab));
+        self.world.decide(|registry| registry.remove_tab(self.world.id, tab, Some(self.admitted.party)));
         if let Some(who) = self.stranger() {
-            self.world.tell_others(self.admitted.party, format!("{who} closed tab {tab}."));
+            self.world.tell_others_of_end(self.admitted.party, tab, format!("{who} closed tab {tab}."));
         }
         page.close().await?;
         Ok(view)

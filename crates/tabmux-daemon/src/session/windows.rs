@@ -22,6 +22,7 @@ impl World {
         let (page, spot) = self.open_at_home(windowed).await?;
         let tab = self.add_tab(&page, party).await?;
         self.settle(windowed, tab, page.handle(), spot).await;
+        self.has_windows();
         Ok((tab, page))
     }
 
@@ -153,7 +154,6 @@ impl World {
         if let Err(error) = windowed.let_go(page).await {
             tracing::debug!(session = %self.id, %tab, %error, "a page that left was not let go");
         }
-        self.windowless(tab);
     }
 
     /// Without scoping the person's pages are the agents' too: whoever looks first has them (S4.18).
@@ -187,12 +187,16 @@ impl World {
         }
     }
 
-    /// The session's last page went, and its window with it: the next call says so, the one after it has a new one (S4.17).
-    pub(super) fn windowless(&self, tab: TabId) {
-        let empty = self.hub.look(|registry| registry.session(self.id).is_some_and(|session| session.tabs.is_empty()));
-        if self.isolation() == Isolation::Window && empty {
-            let message = "The session's last window was closed by a person or by its page.";
-            self.lose_windows(tab, Fault::new(Code::TabGone, message, "Call navigate or new_page to have a new window."));
-        }
+    /// The tab is gone without our doing. If it was the last one its window went with it: the next call says so, the one after it has a
+    /// new one (S4.17). Decided in one breath, so that no call finds the session without a tab and nothing said of it.
+    pub(super) fn forget_tab(&self, tab: TabId) {
+        self.decide(|registry| {
+            let was_there = registry.remove_tab(self.id, tab, None);
+            let empty = registry.session(self.id).is_some_and(|session| session.tabs.is_empty());
+            if was_there && empty && self.isolation() == Isolation::Window {
+                let message = "The session's last window was closed by a person or by its page.";
+                self.lose(Fault::new(Code::TabGone, message, "Call navigate or new_page to have a new window."));
+            }
+        });
     }
 }

@@ -53,8 +53,6 @@ pub(super) struct World {
     loss: Mutex<Option<Lost>>,
     /// A call was told that somebody else's browser is gone, which nobody knows for certain before it is looked for again.
     loss_said: AtomicBool,
-    /// The tab whose end a call was told, and whose call that was.
-    mourned: Mutex<Option<(TabId, Party)>>,
     /// What who drives the session was told last.
     seen: Mutex<Option<Seen>>,
     /// Something about its tabs was decided, and may not be written down yet.
@@ -97,7 +95,6 @@ impl World {
             running: Mutex::default(),
             loss: Mutex::default(),
             loss_said: AtomicBool::new(false),
-            mourned: Mutex::default(),
             seen: Mutex::default(),
             unwritten: AtomicBool::new(false),
             stirred: Notify::new(),
@@ -299,6 +296,7 @@ impl World {
         locked(&self.news).meet(party);
         let loss = locked(&self.loss).as_mut()?.tell(party)?;
         if loss.code != Code::BrowserCrashed {
+            self.hub.decide_now(|registry, _| registry.told_gone(self.id, party, None));
             return Some(loss);
         }
         if party == Party::Owner {
@@ -330,8 +328,7 @@ impl World {
                         world.add_news_of(tab, format!("Tab {tab} crashed; navigate it again to bring it back."));
                     }
                     Some(PageEvent::Closed) => {
-                        world.tab_lost(tab, "was closed by the page or by a person");
-                        return world.windowless(tab);
+                        return world.tab_lost(tab, "was closed by the page or by a person");
                     }
                     None => return,
                 }
@@ -356,24 +353,24 @@ impl World {
     /// A tab ended without our doing (S1.24). Nobody is answered with a neighbour: its id is gone for good.
     pub(super) fn tab_lost(self: &Arc<Self>, tab: TabId, how: &str) {
         if self.take_page(tab).is_some() {
-            self.add_news(format!("Tab {tab} {how}."));
+            locked(&self.news).add_end(tab, format!("Tab {tab} {how}."), None);
         }
-        self.hub.decide_now(|registry, _| registry.remove_tab(self.id, tab));
+        self.forget_tab(tab);
     }
 
-    /// The session lost its last page with its last window: whoever calls next is told, unless it was told already.
-    pub(super) fn lose_windows(&self, tab: TabId, fault: Fault) {
-        self.lose(fault);
-        if let Some((_, party)) = locked(&self.mourned).filter(|(mourned, _)| *mourned == tab) {
-            self.knows_of_windows(party);
-        }
+    /// How this tab ended, if that is still known.
+    pub(super) fn end_of(&self, tab: TabId) -> Option<String> {
+        locked(&self.news).end(tab).map(str::to_owned)
     }
 
-    /// This one was told that the tab is gone which was the session's last.
-    pub(super) fn knows_of_windows(&self, party: Party) {
-        if let Some(lost) = locked(&self.loss).as_mut().filter(|lost| lost.fault().code == Code::TabGone) {
-            lost.tell(party);
-        }
+    /// This one was told of its end in place of an answer.
+    pub(super) fn knows_end(&self, party: Party, tab: TabId) {
+        locked(&self.news).knows_end(party, tab);
+    }
+
+    /// It has a window again: who has not been told that there was none needs not be.
+    pub(super) fn has_windows(&self) {
+        locked(&self.loss).take_if(|lost| lost.fault().code == Code::TabGone);
     }
 
     pub(super) fn add_news(&self, text: String) {
@@ -394,9 +391,9 @@ impl World {
         locked(&self.pages).keys().copied().collect()
     }
 
-    /// The doing of one who uses the session, for the others.
-    pub(super) fn tell_others(&self, party: Party, text: String) {
-        locked(&self.news).add(text, Some(party));
+    /// That one who uses the session closed a tab, for the others.
+    pub(super) fn tell_others_of_end(&self, party: Party, tab: TabId, text: String) {
+        locked(&self.news).add_end(tab, text, Some(party));
     }
 
     fn extend_news(&self, news: Option<String>) {

@@ -242,6 +242,7 @@ async function ready({ selector, need = "act", bring = true, patience, opened = 
     if (wrong && !opened && mayHide()) return { ...wrong, hidden: true };
     if (!wrong) {
       const element = standIn(found.element);
+      await verbs.notice();
       if (bring && !isDrawn()) toWindow(element);
       await drawn();
       const got = fit ? await fit(found.element, attempt) : await reach(element, need, bring, attempt);

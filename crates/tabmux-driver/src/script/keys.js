@@ -34,6 +34,7 @@ verbs.focus = async ({ selector, token, times, text, anyway, ...wanted }) => {
       selection.collapseToEnd();
     }
   } else {
+    await verbs.notice();
     await drawn();
     const now = focused();
     if (now.foreign || !(anyway || document.hasFocus())) return { fault: "foreign" };

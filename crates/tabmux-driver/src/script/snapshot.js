@@ -3,6 +3,11 @@
 let wholeSelects = false;
 const look = { number: 0, shown: [], known: null };
 
+// What is there before something is done to a page that nobody has looked at: what changes then can be told all the same.
+verbs.notice = async () => {
+  look.known ??= linesOf((await survey(document.documentElement)).children);
+};
+
 verbs.snapshot = async (wish) => {
   if (wish.cursor !== undefined) return goOn(wish);
   let root = document.documentElement;

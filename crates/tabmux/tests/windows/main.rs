@@ -12,7 +12,7 @@ use display::Display;
 use person::Person;
 use serde_json::{Value, json};
 use support::site::Site;
-use support::{Lab, Mcp, SOON, at_once, process, until};
+use support::{Lab, Mcp, Reply, SOON, at_once, process, until};
 
 /// A private daemon with a browser, a person before it and a site.
 struct Stage {
@@ -175,11 +175,21 @@ seen_and_unseen! {
         assert_eq!(stage.person.window_of("/first")["bounds"], json!([40, 30, 640, 480]));
         agent.ok("new_page", &json!({"url": stage.site.at("/second")}));
         stage.person.closes("/second");
-        until("the first one is current", SOON, || {
-            let reply = agent.call("evaluate", &json!({"script": "location.pathname"}));
-            (!reply.failed()).then(|| assert_eq!(reply.result()["value"], json!("/first")))
-        });
+        let gone = until("it is gone", SOON, || Some(agent.call("evaluate", &json!({"script": "location.pathname"}))).filter(Reply::failed));
+        assert_eq!(gone.code(), "tab_gone", "{gone:?}");
+        assert_eq!(eval(&agent, "location.pathname"), json!("/first"));
+        agent.ok("new_page", &json!({"url": stage.site.at("/third")}));
         stage.person.closes_window_of("/first");
+        // Whatever of it is known first: nothing is done in a new window before it is said.
+        let own = [json!("/first"), json!("/third")];
+        until("the window is gone", SOON, || {
+            let reply = agent.call("evaluate", &json!({"script": "location.pathname"}));
+            assert!(reply.failed() || own.contains(&reply.result()["value"]), "{reply:?}");
+            (reply.failed() && reply.text().contains("last window")).then_some(())
+        });
+        assert_eq!(eval(&agent, "location.protocol"), json!("about:"), "and then it goes on");
+        agent.ok("navigate", &json!({"url": stage.site.at("/fourth")}));
+        stage.person.closes_window_of("/fourth");
         let said = until("its page is gone", SOON, || {
             Some(agent.call("evaluate", &json!({"script": "1"}))).filter(|reply| reply.failed() && reply.code() == "tab_gone")
         });

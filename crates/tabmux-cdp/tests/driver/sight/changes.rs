@@ -23,6 +23,14 @@ async fn what_was_added_removed_and_changed_is_said_and_nothing_else() {
     assert_eq!(changes(&stage).await, tabmux_driver::Changes::default());
 }
 
+/// Nobody has to look first.
+#[tokio::test]
+async fn what_the_very_first_act_changed_is_said() {
+    let stage = Stage::showing("<button onclick=\"o.textContent = 'Card declined'\">Pay</button><p id=o>x</p>").await;
+    soon(stage.page.act(&super::words::click("button"))).await.expect("it is clicked");
+    assert_eq!(changes(&stage).await.text, "~ e1 button \"Pay\" focused\n+ \"Card declined\"\n- \"x\"");
+}
+
 #[tokio::test]
 async fn what_a_page_does_in_its_next_frames_is_waited_for() {
     let stage = Stage::showing("<p>before</p>").await;

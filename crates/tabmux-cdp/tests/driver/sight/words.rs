@@ -6,7 +6,7 @@ use tabmux_driver::{Action, Bring, Button, Click, Modifiers, Selector, Verb};
 
 use super::*;
 
-fn click(selector: &str) -> Action {
+pub(super) fn click(selector: &str) -> Action {
     let selector = Selector::parse(selector).expect("a selector");
     Action::new(Verb::Click(Click { selector, bring: Bring::IntoView, button: Button::Left, count: 1, modifiers: Modifiers::default() }))
 }

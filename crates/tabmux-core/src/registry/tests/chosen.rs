@@ -49,7 +49,7 @@ fn a_tab_is_current_for_who_opened_it_and_for_the_owner_if_there_is_no_other() {
     let [first, owners, holders, operators] = [holder(&capability), Party::Owner, holder(&capability), Party::Operator].map(&mut open);
     assert_eq!(meant(&world, id, &capability), [owners, holders, operators].map(Some));
     for tab in [owners, holders, operators] {
-        world.registry.remove_tab(id, tab);
+        world.registry.remove_tab(id, tab, None);
     }
     assert_eq!(meant(&world, id, &capability), [Some(first); 3], "who had chosen what is gone means what the owner means");
     world.registry.add_popup(id, "popup".into(), String::new()).unwrap();
@@ -61,7 +61,7 @@ fn nobody_chooses_a_tab_that_is_not_there() {
     let (mut world, me, _, id) = two();
     let capability = world.share(by(me), None, act()).unwrap();
     let tab = world.add_tab(id);
-    world.registry.remove_tab(id, tab);
+    world.registry.remove_tab(id, tab, None);
     for party in [Party::Owner, holder(&capability), Party::Operator] {
         assert_eq!(code(world.registry.select_tab(id, party, tab)), Some(Code::TabGone));
         assert_eq!(code(world.registry.select_tab(id, party, TabId(9))), Some(Code::TabNotFound));
@@ -122,4 +122,68 @@ fn a_grant_for_one_call_chooses_for_that_call() {
         end(&mut world, call);
         assert_eq!((meant(&world, id, &capability), world.choices(id)), ([Some(two); 3], 0));
     }
+}
+
+/// S1.24, S4.14: nobody works in a neighbour unawares.
+#[test]
+fn who_worked_in_a_tab_that_is_lost_is_told_once_and_goes_on_with_the_current_one() {
+    let (mut world, me, _, id) = two();
+    let capability = world.share(by(me), None, act()).unwrap();
+    let [one, two, three] = [0; 3].map(|_| world.add_tab(id));
+    let parties = [Party::Owner, holder(&capability), Party::Operator];
+    let work = |world: &mut World| parties.map(|party| world.registry.work_tab(id, party));
+    assert_eq!(world.registry.meant_tab(id, holder(&capability)), Ok(Some(three)));
+    assert_eq!(work(&mut world), [Ok(Some(three)); 3]);
+    world.select(id, Party::Operator, two);
+    assert!(world.registry.remove_tab(id, three, Some(holder(&capability))) && !world.registry.remove_tab(id, three, None));
+    let lost = |tab, current| Err(crate::LostTab { tab, current });
+    assert_eq!(world.registry.meant_tab(id, Party::Owner), lost(three, Some(one)), "who only asks is not told");
+    assert_eq!(work(&mut world), [lost(three, Some(one)), Ok(Some(one)), Ok(Some(two))], "who closed it knows");
+    assert_eq!(work(&mut world), [one, one, two].map(|tab| Ok(Some(tab))), "once");
+    for tab in [one, two] {
+        world.registry.remove_tab(id, tab, None);
+    }
+    assert_eq!(work(&mut world), [one, one, two].map(|tab| lost(tab, None)));
+    assert_eq!(work(&mut world), [Ok(None); 3]);
+    world.registry.check_invariants();
+}
+
+/// S1.24
+#[test]
+fn who_named_a_lost_tab_or_chose_another_or_was_told_is_not_told_again() {
+    let (mut world, me, _, id) = two();
+    let knows: [fn(&mut World, ClientId, SessionId); 4] = [
+        |world, me, _| {
+            assert_eq!(
+                code(world.registry.admit(Lane::Queue, by(me), None, Some(TabRef::Local("t2")), ACTS, world.now)),
+                Some(Code::TabGone)
+            );
+        },
+        |world, _, id| world.select(id, Party::Owner, TabId(1)),
+        |world, _, id| world.registry.told_gone(id, Party::Owner, Some(TabId(4))),
+        |world, _, id| world.registry.told_gone(id, Party::Owner, None),
+    ];
+    world.add_tab(id);
+    for knows in knows {
+        let tab = world.add_tab(id);
+        world.registry.remove_tab(id, tab, None);
+        world.registry.told_gone(id, Party::Owner, Some(TabId(1)));
+        assert!(world.registry.meant_tab(id, Party::Owner).is_err(), "another's end is not this one's");
+        knows(&mut world, me, id);
+        assert_eq!(world.registry.work_tab(id, Party::Owner), Ok(Some(TabId(1))));
+    }
+}
+
+/// S1.24: the next daemon tells it too, and who takes a session over works in what it was told of.
+#[test]
+fn a_tab_that_did_not_survive_the_daemon_is_told_to_the_owner() {
+    let (mut former, _, _, id) = two();
+    let [one, two] = [0; 2].map(|_| former.add_tab(id));
+    let mut world = World::new();
+    world.registry.restore(former.registry.records().cloned().collect(), vec![], vec![], former.registry.next_tab(), world.now);
+    world.registry.remove_tab(id, two, None);
+    let lost = Err(crate::LostTab { tab: two, current: Some(one) });
+    assert_eq!(world.registry.meant_tab(id, Party::Owner), lost);
+    world.registry.hand_over(id, &token("other"), world.now);
+    assert_eq!(world.registry.work_tab(id, Party::Owner), Ok(Some(one)));
 }

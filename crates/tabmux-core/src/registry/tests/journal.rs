@@ -61,9 +61,9 @@ fn tabs_are_written_when_something_changed_and_only_then() {
     assert_eq!(written(&mut world), [whole(&world, id)]);
     world.registry.remember_tab(id, tab, Some("a dialog is open".into()));
     assert_eq!(written(&mut world), [], "that was known already");
-    world.registry.remove_tab(id, tab);
+    world.registry.remove_tab(id, tab, None);
     assert_eq!(written(&mut world), [whole(&world, id)]);
-    world.registry.remove_tab(id, tab);
+    world.registry.remove_tab(id, tab, None);
     assert_eq!(written(&mut world), [], "it was gone already");
 }
 

@@ -136,7 +136,7 @@ fn a_session_is_taken_back_only_while_nothing_is_or_waits_in_it() {
     let tab = world.registry.add_tab(id, Party::Owner, "page".into(), String::new()).unwrap();
     world.registry.undo_unused(id);
     assert_eq!(world.effects(), [], "it has a tab");
-    world.registry.remove_tab(id, tab);
+    world.registry.remove_tab(id, tab, None);
     world.registry.undo_unused(id);
     world.registry.check_invariants();
     assert_eq!(world.effects(), [close(id, Ended::Undone)]);

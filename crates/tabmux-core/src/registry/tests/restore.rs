@@ -68,7 +68,7 @@ fn the_number_of_a_tab_that_is_gone_is_not_given_again_after_a_restart() {
     let me = former.connect(token("t"));
     let id = former.open(me, "web");
     let tabs = [0; 3].map(|_| former.add_tab(id));
-    former.registry.remove_tab(id, tabs[2]);
+    former.registry.remove_tab(id, tabs[2], None);
     let mut world = World::new();
     world.registry.restore(former.registry.records().cloned().collect(), vec![], vec![], former.registry.next_tab(), world.now);
     world.registry.check_invariants();

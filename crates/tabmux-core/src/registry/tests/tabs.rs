@@ -25,7 +25,7 @@ fn tab_ids_are_never_reused() {
     let me = world.connect(secret("me"));
     let id = world.open(me, "web");
     let first = world.add_tab(id);
-    world.registry.remove_tab(id, first);
+    world.registry.remove_tab(id, first, None);
     assert_eq!(world.add_tab(id), TabId(2));
 }
 
@@ -37,7 +37,7 @@ fn a_closed_tab_is_gone_and_one_that_never_was_is_not_found() {
     let id = world.open(me, "web");
     world.add_tab(id);
     world.add_tab(id);
-    world.registry.remove_tab(id, TabId(1));
+    world.registry.remove_tab(id, TabId(1), None);
     world.registry.check_invariants();
     let gone = admit_tab(&mut world, me, "t1").unwrap_err();
     assert_eq!((gone.code, gone.message.as_str()), (Code::TabGone, "Tab t1 was closed."));
@@ -71,11 +71,11 @@ fn when_the_current_tab_closes_the_first_one_left_becomes_current() {
     let me = world.connect(secret("me"));
     let id = world.open(me, "web");
     let [first, second, third] = [0; 3].map(|_| world.add_tab(id));
-    world.registry.remove_tab(id, first);
+    world.registry.remove_tab(id, first, None);
     assert_eq!(world.session(id).current_tab, Some(third), "the current one did not close");
-    world.registry.remove_tab(id, third);
+    world.registry.remove_tab(id, third, None);
     assert_eq!(world.session(id).current_tab, Some(second));
-    world.registry.remove_tab(id, second);
+    world.registry.remove_tab(id, second, None);
     world.registry.check_invariants();
     assert_eq!(world.session(id).current_tab, None);
 }
@@ -89,7 +89,7 @@ fn a_selected_tab_is_current_until_another_is_selected() {
     let [first, second] = [0; 2].map(|_| world.add_tab(id));
     assert_eq!(world.registry.select_tab(id, Party::Owner, first), Ok(()));
     assert_eq!(world.session(id).current_tab, Some(first));
-    world.registry.remove_tab(id, second);
+    world.registry.remove_tab(id, second, None);
     assert_eq!(code(world.registry.select_tab(id, Party::Owner, second)), Some(Code::TabGone));
     assert_eq!(code(world.registry.select_tab(id, Party::Owner, TabId(9))), Some(Code::TabNotFound));
     assert_eq!(world.session(id).current_tab, Some(first));
@@ -159,7 +159,7 @@ fn the_number_of_a_closed_tab_is_gone_for_its_owner_and_foreign_to_others() {
     let id = world.open(me, "web");
     let [closed, moved] = [(); 2].map(|()| world.add_tab(id));
     let [first, second] = [closed, moved].map(|tab| world.tab(id, tab).number);
-    world.registry.remove_tab(id, closed);
+    world.registry.remove_tab(id, closed, None);
     world.registry.rehouse(id, super::super::House { context: "c2".into(), isolation: "", settings: "" }, Vec::new(), 0).unwrap();
     for number in [first, second] {
         for target in [None, Some("web")] {
@@ -197,7 +197,7 @@ fn an_event_of_a_tab_belongs_to_its_session_and_to_nobody_once_it_is_closed() {
     assert_eq!([one, two].map(|number| world.registry.tab_numbered(number)), [Some((mine, TabId(1))), Some((yours, TabId(1)))]);
     world.close(by(me), None).unwrap();
     assert_eq!(world.registry.tab_numbered(one), None);
-    world.registry.remove_tab(yours, TabId(1));
+    world.registry.remove_tab(yours, TabId(1), None);
     assert_eq!(world.registry.tab_numbered(two), None);
 }
 
@@ -209,7 +209,7 @@ fn a_closed_tab_has_no_place_any_more() {
     let id = world.open(me, "web");
     let tab = world.add_tab(id);
     world.registry.sessions.get_mut(&id).unwrap().0.windows.places.insert(tab, WindowId(1));
-    world.registry.remove_tab(id, tab);
+    world.registry.remove_tab(id, tab, None);
     world.registry.check_invariants();
     assert!(world.session(id).windows.places.is_empty());
 }
@@ -236,7 +236,7 @@ fn a_session_has_a_bounded_number_of_tabs() {
         world.registry.add_tab(session, Party::Owner, "page".into(), String::new()).unwrap();
     }
     assert_eq!(code(world.registry.add_tab(session, Party::Owner, "page".into(), String::new())), Some(Code::Capacity));
-    world.registry.remove_tab(session, TabId(1));
+    world.registry.remove_tab(session, TabId(1), None);
     assert_eq!(world.registry.add_tab(session, Party::Owner, "page".into(), String::new()), Ok(TabId(201)));
 }
 

@@ -59,7 +59,7 @@ fn a_tab_that_left_is_judged_once_and_the_session_keeps_its_window() {
     let (mut world, [mine, _]) = two_in_windows();
     assert_eq!(world.registry.tab_moved(mine, TabId(1), OWN), Placement::Right);
     assert_eq!(world.registry.tab_moved(mine, TabId(1), USERS), Placement::Left);
-    world.registry.remove_tab(mine, TabId(1));
+    world.registry.remove_tab(mine, TabId(1), None);
     world.registry.check_invariants();
     assert_eq!(world.session(mine).windows.home(), Some(OWN));
     assert_eq!(world.registry.tab_moved(mine, TabId(1), USERS), Placement::Right, "it is no tab of the session any more");

@@ -3,7 +3,7 @@
 use tabmux_core::{Code, Identity, Lane, Phase, Touch};
 
 use super::{Answer, Call, DONE, Found, Model, Place};
-use crate::op::{Named, Target, Who};
+use crate::op::{Closer, Named, Target, Who};
 
 impl Model {
     /// Who acts, where only a caller with sessions of its own can.
@@ -26,7 +26,12 @@ impl Model {
             }
             Some(Named::Local(tab)) => {
                 let found = self.find(&identity, who.agent, target)?;
-                self.tab(found.0, tab)?;
+                let there = self.tab(found.0, tab);
+                let session = self.open_mut(found.0).expect("it was found");
+                if there.is_err() && session.owner == identity && found.1.is_none() && session.works_in == Some(tab) {
+                    session.works_in = None;
+                }
+                there?;
                 (found, tab)
             }
             None => (self.find(&identity, who.agent, target)?, 0),
@@ -100,10 +105,12 @@ impl Model {
     }
 
     pub(super) fn add_popup(&mut self, id: u32) -> Answer {
-        let current = self.open(id).and_then(|session| session.current_tab);
+        let before = self.open(id).map(|session| (session.current_tab, session.works_in));
         let added = self.add_tab(id)?;
         let session = self.open_mut(id).expect("a tab was added");
+        let (current, works_in) = before.expect("a tab was added");
         session.current_tab = current.or(session.current_tab);
+        session.works_in = works_in;
         Ok(added)
     }
 
@@ -118,7 +125,7 @@ impl Model {
         let session = self.open_mut(id).expect("it is open");
         (session.phase, session.lost) = (Phase::Reserved, true);
         session.tabs.clear();
-        session.current_tab = None;
+        (session.current_tab, session.works_in) = (None, None);
         DONE
     }
 
@@ -128,14 +135,24 @@ impl Model {
         let tab = session.next_tab;
         session.next_tab += 1;
         session.tabs.insert(tab, number);
-        session.current_tab = Some(tab);
+        (session.current_tab, session.works_in) = (Some(tab), Some(tab));
         self.next_tab_number += 1;
         Ok(vec![tab.into()])
     }
 
-    pub(super) fn remove_tab(&mut self, id: u32, tab: u32) -> Answer {
+    /// Its owner works where it worked before, or is told once that this is gone.
+    pub(super) fn work_tab(&mut self, id: u32) -> Answer {
+        let Some(session) = self.open_mut(id) else { return Ok(vec![0]) };
+        let lost = session.works_in.is_some_and(|tab| !session.tabs.contains_key(&tab));
+        session.works_in = session.current_tab;
+        if lost { Err(Code::TabGone) } else { Ok(vec![session.current_tab.unwrap_or(0).into()]) }
+    }
+
+    pub(super) fn remove_tab(&mut self, id: u32, tab: u32, by: Closer) -> Answer {
         if let Some(session) = self.open_mut(id) {
-            session.tabs.remove(&tab);
+            if session.tabs.remove(&tab).is_some() && by == Closer::Owner && session.works_in == Some(tab) {
+                session.works_in = None;
+            }
             if session.current_tab == Some(tab) {
                 session.current_tab = session.tabs.keys().next().copied();
             }
@@ -145,7 +162,8 @@ impl Model {
 
     pub(super) fn select_tab(&mut self, id: u32, tab: u32) -> Answer {
         self.tab(id, tab)?;
-        self.open_mut(id).expect("it has the tab").current_tab = Some(tab);
+        let session = self.open_mut(id).expect("it has the tab");
+        (session.current_tab, session.works_in) = (Some(tab), Some(tab));
         DONE
     }
 

@@ -56,6 +56,7 @@ async fn tabs_that_others_opened_and_closed_are_said() {
     let (agent, operator) = (house.agent("a"), house.operator());
     agent.ok("start_browser", json!({"sessionId": "web", "navigationUrl": "http://a.test/"})).await;
     agent.ok("new_page", json!({"url": "http://b.test/"})).await;
+    agent.ok("select_page", json!({"tabId": "t1"})).await;
     agent.lost();
     let id = house.hub.look(|registry| registry.records().next().map(|session| session.id.to_string())).unwrap();
     operator.ok("close_page", json!({"sessionId": id, "tabId": "t2"})).await;

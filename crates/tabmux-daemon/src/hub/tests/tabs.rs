@@ -97,6 +97,49 @@ async fn a_tab_closed_by_its_page_answers_tab_gone_and_is_news() {
     assert_eq!(said.matches("Tab t1 was closed by the page or by a person.\n").count(), 1, "said once, first: {said}");
 }
 
+/// S1.24, S4.14: who worked in a tab that a person closed is told before anything is done in another; reads and writes alike.
+#[tokio::test]
+async fn a_call_without_a_tab_is_told_once_that_its_tab_is_gone_and_never_goes_to_a_neighbour() {
+    let house = House::new();
+    let agent = house.agent("a");
+    for (tab, tool, args) in [
+        (3, "evaluate", json!({"script": "location.href"})),
+        (5, "click_element", json!({"selector": "#go"})),
+        (7, "navigate", json!({"url": "http://elsewhere.test/"})),
+    ] {
+        for url in ["http://first.test/?go", "http://last.test/"] {
+            agent.ok("new_page", json!({ "url": url })).await;
+        }
+        let chosen = format!("t{}", tab - 1);
+        agent.ok("select_page", json!({ "tabId": chosen })).await;
+        let session = house.session();
+        drop(session.page(tabmux_core::TabId(tab - 1)).unwrap().evaluate("window.close()").await);
+        eventually("its end is known", || session.page(tabmux_core::TabId(tab - 1)).is_none()).await;
+        let fault = agent.fault(tool, args).await;
+        let said = format!("Tab {chosen} was closed by the page or by a person. Tab t1 is current now, and nothing was done.");
+        assert_eq!((fault.code, fault.message), (Code::TabGone, said), "{tool}");
+        let next = agent.ok("evaluate", json!({"script": "location.href"})).await;
+        assert_eq!(next.result["tabId"], "t1");
+        assert!(!next.text.contains("closed"), "it was told: {}", next.text);
+    }
+}
+
+/// S1.24: what one who uses the session closes is its own affair, and everybody else's loss.
+#[tokio::test]
+async fn the_last_tab_that_a_person_closed_is_told_and_one_that_was_closed_by_a_call_is_not() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let session = house.session();
+    drop(session.page(tabmux_core::TabId(1)).unwrap().evaluate("window.close()").await);
+    eventually("its end is known", || session.page(tabmux_core::TabId(1)).is_none()).await;
+    let fault = agent.fault("evaluate", json!({"script": "1"})).await;
+    assert!(fault.message.ends_with("The session has no tab now, and nothing was done."), "{fault}");
+    assert_eq!(agent.ok("evaluate", json!({"script": "1"})).await.result["tabId"], "t2");
+    agent.ok("close_page", json!({"tabId": "t2"})).await;
+    assert_eq!(agent.ok("evaluate", json!({"script": "1"})).await.result["tabId"], "t3");
+}
+
 /// A running call whose page goes ends with `tab_gone`.
 #[tokio::test]
 async fn a_call_whose_page_goes_away_ends_with_tab_gone() {

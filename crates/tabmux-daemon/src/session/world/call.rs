@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, Party, TabId};
+use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::{Dialog, DriverError};
 use tabmux_tools::{Arguments, Common, Pages, Reply};
 use tokio::sync::oneshot;
@@ -96,8 +96,12 @@ impl World {
             Turn::Beside => pages.remember(),
             Turn::Watching => {}
         }
-        if turn != Turn::Watching && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone) {
-            self.mourn(pages.worked_on().0, admitted.party);
+        if turn != Turn::Watching
+            && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone)
+            && let (Some(tab), _) = pages.worked_on()
+        {
+            // So its caller needs not be told again.
+            self.hub.decide_now(|registry, _| registry.told_gone(self.id, admitted.party, Some(tab)));
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;
@@ -154,12 +158,6 @@ impl World {
             }
         }
         Ok(())
-    }
-
-    /// A call was told that its tab is gone, so its caller needs not be told again.
-    fn mourn(&self, tab: Option<TabId>, party: Party) {
-        *locked(&self.mourned) = tab.map(|tab| (tab, party));
-        self.knows_of_windows(party);
     }
 }
 

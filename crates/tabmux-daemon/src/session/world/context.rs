@@ -227,10 +227,7 @@ impl World {
         for (tab, record) in &tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(*tab, page),
-                None => {
-                    self.tab_lost(*tab, "did not survive the restart");
-                    self.windowless(*tab);
-                }
+                None => self.tab_lost(*tab, "did not survive the restart"),
             }
         }
         self.was_seen(&tabs);
