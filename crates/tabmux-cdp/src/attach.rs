@@ -1,6 +1,7 @@
 //! A browser that somebody else started: where it listens, and one connection to it. Its own tabs, windows and contexts
 //! are never attached to, and it is never ended from here. TLS is deliberately absent.
 
+mod door;
 mod endpoint;
 mod error;
 mod profiles;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tabmux_driver::BrowserInfo;
 
+pub(crate) use door::Doors;
 pub use endpoint::{Address, Endpoint};
 pub use error::AttachError;
 pub use profiles::{Profiles, usual_profiles};
@@ -144,6 +146,11 @@ impl CdpBrowser {
             Handshake::Failed(why) => AttachError::Unwelcome { url: url.clone(), why },
         })?;
         let info = BrowserInfo { waits_for: None, ..located.unconnected() };
-        Self::connect(transport, 1, info).await.map_err(|error| AttachError::Unwelcome { url, why: error.to_string() })
+        let connected = async {
+            let browser = Self::connect(transport, 1, info).await?;
+            browser.shut_door(&located.url).await?;
+            Ok(browser)
+        };
+        connected.await.map_err(|error: crate::CdpError| AttachError::Unwelcome { url, why: error.to_string() })
     }
 }

@@ -12,13 +12,14 @@ use tabmux_driver::{
 };
 
 use crate::CdpError;
+use crate::attach::Doors;
 use crate::connection::{Connection, Listener};
 use crate::context::{CdpContext, Strays, TABS, Unit, WINDOWS, Whose, is_hidden};
 use crate::event::read;
 use crate::find::Kind;
 use crate::kept::EndOrder;
 use crate::launch::{Launch, Mode, NO_BYPASS, Sharing};
-use crate::protocol::{Event, browser, target};
+use crate::protocol::{Event, browser, fetch, target};
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
 use crate::world::{Build, Drawn, World};
@@ -42,6 +43,7 @@ struct Targets {
     /// Weak, or the connection would keep itself.
     windows: OnceLock<Weak<Windows>>,
     strays: Strays,
+    doors: Doors,
 }
 
 impl CdpBrowser {
@@ -92,6 +94,11 @@ impl CdpBrowser {
 
     pub(crate) fn set_keeper(&self, pid: u32) {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
+    }
+
+    /// No page of this browser gets to the port through which the browser at `endpoint` is controlled.
+    pub(crate) async fn shut_door(&self, endpoint: &str) -> crate::Result<()> {
+        self.targets.doors.keep_shut(&self.connection, endpoint).await
     }
 
     fn build(&self) -> Build {
@@ -307,6 +314,7 @@ impl Listener for Targets {
                     context.moved(&info);
                 }
             }
+            fetch::RequestPaused::METHOD => self.doors.paused(params),
             target::TargetDestroyed::METHOD => {
                 let Some(event) = read::<target::TargetDestroyed>(params) else { return };
                 if let Some(windows) = self.windows() {

@@ -139,6 +139,17 @@ impl fmt::Display for Domain {
     }
 }
 
+/// Whether an address is of a kind that pages of a session may be at. An allow-list, because `chrome://settings` in a context crashes the
+/// whole browser and `view-source:file:///…` passes deny-lists (FACTS §1).
+pub fn is_for_pages(url: &Url) -> bool {
+    match url.scheme() {
+        "http" | "https" | "data" => true,
+        "about" => url.path() == "blank",
+        "blob" => ["http://", "https://", "null/"].iter().any(|origin| url.path().starts_with(origin)),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

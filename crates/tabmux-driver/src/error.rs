@@ -94,6 +94,9 @@ impl From<DriverError> for Fault {
             DriverError::WindowGone | DriverError::WindowFull => (Code::TabGone, "Call new_page to have a new window."),
             DriverError::PageCrashed => (Code::TabCrashed, "Call navigate with reload to bring it back, or close_page."),
             DriverError::BrowserGone(_) => (Code::BrowserCrashed, "Call navigate to start afresh."),
+            DriverError::NavigationFailed(why) if why.starts_with("net::ERR_BLOCKED_BY_CLIENT") => {
+                (Code::PolicyDenied, "Go elsewhere: it is a port that controls a browser, or an extension of the browser forbids it.")
+            }
             DriverError::NavigationFailed(_) => (Code::NavigationFailed, "Check the URL, then navigate again."),
             DriverError::NoDocument(_) => {
                 (Code::NavigationFailed, "If it is a file, downloads with wait: true gives its path; else check the URL.")

@@ -38,7 +38,7 @@ pub use copy::{
     ARRIVING, Arrival, Beginning, Copied, Footprint, Leisure, Opening, Origins, PageSeed, Planted, ReadOnce, SessionStorage, Source,
     origin_of,
 };
-pub use domains::{Domain, Domains, Hosts, Reach};
+pub use domains::{Domain, Domains, Hosts, Reach, is_for_pages};
 pub use download::{Download, DownloadState, MAX_DOWNLOADS, safe_name, settle};
 pub use emulation::{Credentials, Emulation, Geolocation, Permission, Proxy, Throttle};
 pub use error::DriverError;

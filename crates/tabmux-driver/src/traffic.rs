@@ -39,8 +39,9 @@ pub struct Traffic {
     active: Option<Instant>,
 }
 
-/// Answers that come for as long as the page is there: waiting for their end would be waiting for ever.
-const STREAMS: [&str; 2] = ["eventsource", "websocket"];
+/// Streams, which come for as long as the page is there, and the scripts of workers, whose end is not always told: waiting for their end would be
+/// waiting for ever.
+const ENDLESS: [&str; 3] = ["eventsource", "websocket", "worker"];
 
 /// What scripts ask for to show what comes of it.
 const ASKED_BY_SCRIPTS: [&str; 2] = ["fetch", "xhr"];
@@ -121,7 +122,7 @@ impl Traffic {
 
     /// The oldest request whose answer has not come to its end.
     pub fn outstanding(&self) -> Option<&Request> {
-        self.requests.iter().find(|kept| !kept.ended && !STREAMS.contains(&kept.request.kind.as_str())).map(|kept| &kept.request)
+        self.requests.iter().find(|kept| !kept.ended && !ENDLESS.contains(&kept.request.kind.as_str())).map(|kept| &kept.request)
     }
 
     /// Everything kept, oldest first, and how many were lost to the bound.
@@ -168,6 +169,7 @@ mod tests {
         assert_eq!(traffic.outstanding().map(|request| request.url.as_str()), Some("http://a.test/"));
         traffic.end("page");
         traffic.begin("events", Request { kind: "eventsource".into(), ..request("http://a.test/events") });
+        traffic.begin("worker", Request { kind: "worker".into(), ..request("http://a.test/worker.js") });
         assert!(traffic.quiet_for().is_some_and(|quiet| quiet < Duration::from_secs(60)));
         traffic.begin("lost", request("http://a.test/lost"));
         traffic.begin("next", request("http://a.test/next"));

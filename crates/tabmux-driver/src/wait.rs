@@ -12,7 +12,7 @@ pub struct Awaited {
     pub url: Option<UrlPattern>,
     /// A text or a CSS selector of which nothing can be seen any more.
     pub gone: Option<String>,
-    /// Nothing was asked of the network for half a second, and every answer has come; streams that never end do not count.
+    /// Nothing was asked of the network for half a second, and every answer has come; streams that never end and the scripts of workers do not count.
     pub network_idle: bool,
     /// A script whose value holds: an expression, or a function that is called.
     pub function: Option<String>,

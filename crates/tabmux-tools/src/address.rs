@@ -1,9 +1,8 @@
-//! Which addresses a tool may send a page to: schemes, and the operator's domains. Of schemes an allow-list, because `chrome://settings` in a context crashes the
-//! whole browser and `view-source:file:///…` passes deny-lists (FACTS §1). Read by the same rules as browsers read them,
-//! and what was checked is what is used.
+//! Which addresses a tool may send a page to: schemes, and the operator's domains. Read by the same rules as browsers
+//! read them, and what was checked is what is used.
 
 use tabmux_core::{Code, Fault};
-use tabmux_driver::{Domains, DriverError, Page};
+use tabmux_driver::{Domains, DriverError, Page, is_for_pages};
 use url::Url;
 
 use crate::reply::failed;
@@ -16,14 +15,10 @@ const ASK: &str = "Only the operator can change this.";
 /// The address in its normal form, if a page may go there.
 pub fn allowed_url(address: &str, domains: &Domains) -> Result<String, Fault> {
     let Ok(url) = Url::parse(address) else { return Err(no_url(address)) };
-    let allowed = match url.scheme() {
-        "http" | "https" | "data" => true,
-        "about" => url.path() == "blank",
-        "blob" => ["http://", "https://", "null/"].iter().any(|origin| url.path().starts_with(origin)),
-        scheme if is_host(scheme) => return Err(no_url(address)),
-        _ => false,
-    };
-    if allowed {
+    if is_host(url.scheme()) {
+        return Err(no_url(address));
+    }
+    if is_for_pages(&url) {
         return if domains.permit(&url) { Ok(url.into()) } else { Err(forbidden(&url, domains)) };
     }
     let scheme = visible::line(url.scheme());

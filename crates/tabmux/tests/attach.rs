@@ -7,7 +7,7 @@ mod support;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use support::{Gate, Lab, Mcp, Person, SOON, Said, Shown, at_once, process, until};
+use support::{Gate, Lab, Mcp, Person, SOON, Said, Shown, at_once, process, site, until};
 
 const UNITS: [&str; 3] = ["window", "context", "tab"];
 
@@ -352,4 +352,64 @@ fn the_doctor_says_whether_the_browser_to_attach_to_is_there() {
     let found = browser();
     assert!(found["ok"] == json!(false) && !found["cure"].as_str().unwrap().is_empty(), "{found}");
     assert_eq!(lab.run(&["doctor"]).code, 1);
+}
+
+/// `/to?URL` sends on to the URL; workers ask for what their own address names, and say when they have.
+fn ways_out(path: &str) -> Vec<u8> {
+    if let Some(to) = path.strip_prefix("/to?") {
+        return site::with("302 Found", "text/plain", &format!("Location: {to}\r\n"), "");
+    }
+    if let Some(to) = path.strip_prefix("/worker.js?") {
+        let script = format!(
+            "const done = new BroadcastChannel('done'); fetch('{to}', {{ mode: 'no-cors' }}).then(() => done.postMessage('reached'), () => done.postMessage('refused'))"
+        );
+        return site::with("200 OK", "text/javascript", "", &script);
+    }
+    site::with("200 OK", "text/html", "", &format!("<title>{path}</title><p>The page {path}"))
+}
+
+/// Over HTTP the port lists and closes everybody's tabs, and opens any address.
+#[test]
+fn no_page_gets_to_the_port_that_controls_the_browser() {
+    let (lab, person) = (Lab::new(), Person::new(Shown::Headless));
+    let (theirs, port, site) = (person.pages(), person.port, site::Site::answering(ways_out));
+    let close = format!("http://127.0.0.1:{port}/json/close/{}", theirs[0].0);
+    for isolation in ["window", "context"] {
+        let client = client(&lab, &port.to_string());
+        let home = format!("http://127.0.0.1:{}/home", site.port());
+        client.ok("start_browser", &json!({"isolation": isolation, "navigationUrl": home}));
+        for host in ["127.0.0.1", "localhost", "a.localhost.", "0.0.0.0", "127.1", "127.9.9.9", "2130706433", "[::1]", "[::ffff:127.0.0.1]"]
+        {
+            let text = client.fails("navigate", &json!({"url": format!("http://{host}:{port}/json/list")}), "policy_denied");
+            assert!(text.contains("a port that controls a browser"), "{text}");
+        }
+        client.fails("navigate", &json!({"url": home.replace("/home", &format!("/to?{close}"))}), "policy_denied");
+        client.ok("navigate", &json!({"url": home}));
+        let worker = |made: &str| {
+            format!("new Promise(done => {{ new BroadcastChannel('done').onmessage = told => done(told.data); globalThis.kept = {made} }})")
+        };
+        for (script, said) in [
+            (format!("fetch('{close}', {{ mode: 'no-cors' }}).then(() => 'reached', () => 'refused')"), "refused"),
+            (format!("fetch('/to?{close}', {{ mode: 'no-cors' }}).then(() => 'reached', () => 'refused')"), "refused"),
+            (worker(&format!("new Worker('/worker.js?{close}')")), "refused"),
+            (worker(&format!("new SharedWorker('/worker.js?{close}')")), "refused"),
+            (worker(&format!("navigator.serviceWorker.register('/worker.js?{close}')")), "refused"),
+            (format!("new Promise(done => Object.assign(new Image(), {{ onerror: () => done('asked'), src: '{close}' }}))"), "asked"),
+            (
+                format!(
+                    "new Promise(done => document.body.append(Object.assign(document.createElement('iframe'), {{ onload: () => done('asked'), src: '{close}' }})))"
+                ),
+                "asked",
+            ),
+        ] {
+            assert_eq!(eval(&client, &script), json!(said), "{script}");
+            assert_eq!(person.pages().iter().filter(|page| theirs.contains(page)).count(), 1, "{script}");
+        }
+        client.ok("evaluate", &json!({"script": format!("open('{close}', '_blank', 'noopener'); 0")}));
+        until("the page that it opened is there", SOON, || (pages(&client) == 2).then_some(()));
+        client.ok("select_page", &json!({"pageIdx": 1}));
+        client.ok("wait_for", &json!({"url": "/json/close"}));
+        client.ok("close_session", &json!({}));
+        await_only(&person, &theirs);
+    }
 }

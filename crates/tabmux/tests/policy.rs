@@ -224,6 +224,22 @@ fn datagrams_reach_nobody_either() {
     assert!(socket.recv(&mut [0; 64]).is_err(), "a datagram came out");
 }
 
+/// It would resolve the hosts that the browser must not.
+#[test]
+fn a_proxy_that_the_environment_names_is_not_used() {
+    for browser in ["", "/usr/lib/chromium/chromium"] {
+        let (site, proxy) = (Site::answering(answer), Site::answering(answer));
+        let to_proxy = proxy.at("");
+        let named = ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"].map(|name| (name, to_proxy.as_str()));
+        let lab = Lab::with(&[&[("TABMUX_BROWSER", browser), ("TABMUX_DENY_DOMAINS", "evil.test")], &named[..]].concat());
+        let client = lab.ready_client();
+        client.ok("navigate", &json!({"url": site.at("/start")}));
+        let script = "Promise.allSettled(['http://evil.test/', 'http://good.test/', 'https://evil.test/'].map(url => fetch(url, { mode: 'no-cors' })))";
+        client.ok("evaluate", &json!({"script": script}));
+        assert_eq!(proxy.asked(), Vec::<String>::new(), "{browser}");
+    }
+}
+
 /// A browser that was started under other rules does not serve the next daemon.
 #[test]
 fn a_new_daemon_with_other_rules_takes_no_old_browser() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tabmux_driver::{DriverError, HOUSEKEEPING, Handle, Popup, Result};
+use tabmux_driver::{DriverError, HOUSEKEEPING, Handle, Popup, Result, is_for_pages};
+use url::Url;
 
 use super::{CdpContext, closed, is_hidden};
 use crate::page::CdpPage;
@@ -34,9 +35,14 @@ impl CdpContext {
         if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
             return Ok(());
         }
-        if self.is_left_hidden(info).await {
+        let url = self.address_of(info).await;
+        if is_hidden(&TargetInfo { url: url.clone(), ..info.clone() }) {
             self.inner().forget(&info.target_id);
             self.close_target(&info.target_id).await;
+            return Ok(());
+        }
+        if Url::parse(&url).is_ok_and(|url| !is_for_pages(&url)) {
+            // A person's settings or files: no page opened it, and it stays theirs.
             return Ok(());
         }
         let joined = self.join(info).await;
@@ -47,13 +53,13 @@ impl CdpContext {
         joined
     }
 
-    /// Whether it is a hidden tab that a former daemon had asked for. Where it is may not have been known yet when it was made.
-    async fn is_left_hidden(&self, info: &TargetInfo) -> bool {
+    /// Where it is, or is about to be; when it was made that may not have been known yet.
+    async fn address_of(&self, info: &TargetInfo) -> String {
         if info.opener_id.is_some() || !info.url.is_empty() {
-            return is_hidden(info);
+            return info.url.clone();
         }
         let ask = GetTargetInfo { target_id: Some(info.target_id.clone()) };
-        self.connection.call_in(None, &ask, HOUSEKEEPING).await.is_ok_and(|now| is_hidden(&now.target_info))
+        self.connection.call_in(None, &ask, HOUSEKEEPING).await.map(|now| now.target_info.url).unwrap_or_default()
     }
 
     async fn join(&self, info: &TargetInfo) -> Result<()> {

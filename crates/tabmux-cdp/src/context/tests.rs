@@ -316,6 +316,31 @@ async fn a_page_that_does_not_say_who_opened_it_belongs_to_whose_window_it_is_in
     assert!(wishing.iter_mut().all(|(popups, _)| popups.try_recv().is_err()));
 }
 
+/// A person's settings, files and developer tools, in the window of a session. They are not closed either.
+#[tokio::test(start_paused = true)]
+async fn a_page_at_an_address_where_no_session_may_go_joins_none() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Context).await;
+    let mut popups = context.popups();
+    let at = |target: &str, url: &str| {
+        let mut info = info(target, None);
+        (info["url"], info["browserContextId"]) = (json!(url), json!("C1"));
+        info
+    };
+    // Where the fourth is, is known only to who asks.
+    played.0.inner.lock().unwrap().targets.push(at("P4", "file:///etc/passwd"));
+    for (target, url) in
+        [("P1", "file:///etc/passwd"), ("P2", "chrome://settings/"), ("P3", "devtools://devtools/x"), ("P4", ""), ("P5", "http://a.test/")]
+    {
+        played.say(&json!({"method": "Target.targetCreated", "params": {"targetInfo": at(target, url)}})).await;
+    }
+    let joined = tokio::time::timeout(PATIENCE, popups.recv()).await.expect("one joins").expect("a popup");
+    assert_eq!(joined.page.handle().0, "P5");
+    for target in ["P1", "P2", "P3", "P4"] {
+        assert_eq!((played.asked("Target.attachToTarget", target), played.asked("Target.closeTarget", target)), (0, 0), "{target}");
+    }
+}
+
 /// S4.18, S4.6: a page of the person's is theirs, whatever we were about to do with it.
 #[tokio::test(start_paused = true)]
 async fn a_persons_page_is_let_go_of_when_the_context_closes_before_it_was_taken_in() {

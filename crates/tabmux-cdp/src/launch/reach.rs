@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use tabmux_driver::{Domains, Hosts, Reach};
 use url::Host;
 
-/// Each build knows one of the first two names.
+/// Each build knows one of the first two names. Headless-shell does not know `--no-proxy-server` and would ask the proxy that its environment names.
 const NO_WAY_AROUND: [&str; 3] = [
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--no-proxy-server",
+    "--proxy-server=direct://",
 ];
 
 /// Switches of the user's own with which the rules could not be kept.
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(allowed.last().unwrap(), expected);
         let denied = rules("", "*.b.test ::1");
         assert_eq!(denied.last().unwrap(), "--host-resolver-rules=MAP *.b.test ~NOTFOUND,MAP *.b.test. ~NOTFOUND,MAP ::1 ~NOTFOUND");
-        assert!(denied.contains(&"--no-proxy-server".to_owned()));
+        assert!(denied.contains(&"--proxy-server=direct://".to_owned()));
     }
 }

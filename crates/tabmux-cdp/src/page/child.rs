@@ -36,7 +36,7 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &
     match event.target_info.kind.as_str() {
         "iframe" => {}
         "worker" => {
-            state.worker_came(&session);
+            state.worker_came(&session, &event.target_info.target_id);
             return connection.listen(&session.clone(), Arc::new(Worker { state: Arc::clone(state), session }));
         }
         _ => return,

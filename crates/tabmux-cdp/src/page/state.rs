@@ -302,8 +302,13 @@ impl PageState {
         self.inner().beyond.awaits()
     }
 
-    pub(super) fn worker_came(&self, session: &str) {
-        self.inner().beyond.worker_came(session.to_owned());
+    /// Chromium calls the request for its script as it calls the worker.
+    pub(super) fn worker_came(&self, session: &str, target: &str) {
+        let mut inner = self.inner();
+        inner.beyond.worker_came(session.to_owned());
+        inner.traffic.end(target);
+        drop(inner);
+        self.traffic_changed.send_replace(());
     }
 
     pub(super) fn worker_went(&self, session: &str) {

@@ -1,11 +1,27 @@
 //! What the network events of a page mean for its list of requests.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tabmux_driver::{Request, Traffic};
 
 use crate::event::read;
 use crate::protocol::Event;
 use crate::protocol::network::{LoadingFailed, LoadingFinished, RequestServedFromCache, RequestWillBeSent, Response, ResponseReceived};
+
+/// What a script is that a worker begins with. Of its answer a page is told no more than the status, and not even that where it is at hand.
+const WORKER: &str = "worker";
+
+/// `Network.responseReceivedExtraInfo`, of which no more is needed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    request_id: String,
+    status_code: u16,
+}
+
+impl Event for Head {
+    const METHOD: &'static str = "Network.responseReceivedExtraInfo";
+}
 
 /// Takes in one event; one that is not the network's changes nothing.
 pub(super) fn note(traffic: &mut Traffic, method: &str, params: &RawValue) -> Option<()> {
@@ -27,6 +43,11 @@ pub(super) fn note(traffic: &mut Traffic, method: &str, params: &RawValue) -> Op
             let event = read::<RequestServedFromCache>(params)?;
             traffic.of(&event.request_id)?.from_cache = true;
         }
+        Head::METHOD => {
+            let event = read::<Head>(params)?;
+            traffic.of(&event.request_id).filter(|request| request.kind == WORKER)?;
+            traffic.end(&event.request_id)?.status = Some(event.status_code);
+        }
         _ => {}
     }
     Some(())
@@ -36,10 +57,13 @@ fn sent(traffic: &mut Traffic, event: RequestWillBeSent) {
     if let (Some(response), Some(before)) = (&event.redirect_response, traffic.end(&event.request_id)) {
         answered(before, response);
     }
+    let kind = event.kind.unwrap_or_else(|| "Other".into()).to_lowercase();
+    // Asked for on behalf of no document.
+    let of_worker = kind == "script" && event.loader_id.is_empty();
     let request = Request {
         method: event.request.method,
         url: event.request.url,
-        kind: event.kind.unwrap_or_else(|| "Other".into()).to_lowercase(),
+        kind: if of_worker { WORKER.into() } else { kind },
         ..Request::default()
     };
     traffic.begin(&event.request_id, request);

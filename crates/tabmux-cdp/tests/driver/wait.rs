@@ -251,3 +251,26 @@ async fn a_function_that_throws_is_told_without_our_part_in_it() {
         assert_eq!(error, Err(DriverError::ScriptFailed(why.into())));
     }
 }
+
+/// Chromium does not tell a page of the end of what its workers begin with.
+#[tokio::test]
+async fn the_network_is_quiet_on_a_page_with_workers() {
+    const PAGE: &str = "<script>new Worker('/a.js'); new Worker('/b.js', { type: 'module' }); new SharedWorker('/c.js'); \
+                        new Worker(URL.createObjectURL(new Blob(['0'])))</script>";
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::serve(|request| match request.contains(".js ") {
+            true => support::response("200 OK\r\nContent-Type: text/javascript", "0"),
+            false => support::page(PAGE),
+        });
+        let site = site.await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+        soon(page.wait_for(&Awaited { network_idle: true, ..Awaited::default() })).await.expect("it becomes quiet");
+        let workers: Vec<_> = page.requests().0.into_iter().filter(|request| request.kind == "worker").collect();
+        assert_eq!(workers.len(), 4, "{workers:?}");
+        assert_eq!(workers.iter().filter(|request| request.status == Some(200)).count(), 3, "{workers:?}");
+        assert!(workers.iter().all(|request| request.duration_ms.is_some()), "{workers:?}");
+    }
+}

@@ -103,6 +103,8 @@ fn line(request: &Request) -> String {
     let outcome = match (&request.failure, request.status) {
         (Some(failure), _) => format!("failed ({failure})"),
         (None, Some(status)) => status.to_string(),
+        // Of a worker that came from a script at hand.
+        (None, None) if request.duration_ms.is_some() => "loaded".to_owned(),
         (None, None) => "pending".to_owned(),
     };
     let mut parts = vec![format!("#{}", request.id), request.method.clone(), outcome, request.kind.clone()];
