@@ -72,14 +72,15 @@ async fn three_hundred_foreign_tabs_cost_one_line_each_at_the_start_and_nothing_
     let (theirs, located) = support::somebodys().await;
     let site = support::site(|_| "theirs".into()).await;
     let alone = attach(&located).await;
-    assert_eq!((alone.connection().counts().calls, alone.connection().counts().events), (1, 0));
+    // To hear of tabs, and to shut its port to pages.
+    assert_eq!((alone.connection().counts().calls, alone.connection().counts().events), (2, 0));
     let spent_alone = [work(&alone, Isolation::Context).await, work(&alone, Isolation::Tab).await];
     soon(alone.end()).await.expect("it is let go");
     let tabs = open_tabs(&theirs, &site, 300).await;
     let crowded = attach(&located).await;
     let tap = crowded.connection().tap(1000);
     let counts = crowded.connection().counts();
-    assert!(counts.calls == 1 && (300..600).contains(&counts.events), "one command, one line for each: {counts:?}");
+    assert!(counts.calls == 2 && (300..600).contains(&counts.events), "two commands, one line for each: {counts:?}");
     assert_eq!([work(&crowded, Isolation::Context).await, work(&crowded, Isolation::Tab).await], spent_alone);
     assert_eq!(tap.dropped(), 0);
     for sent in tap.sent() {
