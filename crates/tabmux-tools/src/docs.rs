@@ -124,7 +124,7 @@ fn meaning(code: Code) -> &'static str {
         Code::ExtensionDisconnected => "The browser's extension is not connected.",
         Code::PausedByHuman => "A person has taken over the session.",
         Code::StaleEpoch => "The session changed hands while the call waited.",
-        Code::OutcomeUnknown => "The daemon ended while a call that writes was running.",
+        Code::OutcomeUnknown => "The daemon, a grant or the page's document ended while a call that writes was running.",
         Code::Unsupported => "This kind of session or browser cannot do it.",
         Code::Unauthorized => "The token is missing or wrong.",
         Code::FrameTooLarge => "The message is larger than the door takes.",
