@@ -68,7 +68,7 @@ fn meaning(code: Code) -> &'static str {
         Code::ExtensionDisconnected => "the extension is not connected",
         Code::PausedByHuman => "a person took over",
         Code::StaleEpoch => "the session changed hands while the call waited",
-        Code::OutcomeUnknown => "the daemon ended in mid-call; the call may or may not have happened",
+        Code::OutcomeUnknown => "the daemon, a grant or the page's document ended in mid-call; it may or may not have happened",
         Code::Unsupported => "this browser, platform or version cannot do it",
         Code::Unauthorized => "no token, or a wrong one",
         Code::FrameTooLarge => "the message is longer than the door takes",
