@@ -105,6 +105,10 @@ const FEATURES_ON: [&str; 1] = ["NetworkServiceInProcess2"];
 /// what pages send in code is better kept apart.
 const ONE_PROCESS_LESS: [&str; 2] = ["--in-process-gpu", "--no-unsandboxed-zygote"];
 
+/// Pages are drawn by the processor here, tile by tile, and a tile that is all one colour costs nothing: of smaller ones more are. Nor is a larger old
+/// tile kept for a smaller new one. Together 3 MB less for ten agents; pictures take as long as before.
+const SMALL_TILES: [&str; 3] = ["--default-tile-width=128", "--default-tile-height=128", "--disallow-non-exact-resource-reuse"];
+
 const LEAN: [&str; 21] = [
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -131,10 +135,10 @@ const LEAN: [&str; 21] = [
     "--disable-renderer-backgrounding",
 ];
 
-/// Chromium reads only the last of each.
 /// Reaches this machine's own addresses through a proxy too, which Chromium does not unless it is told.
 pub(crate) const NO_BYPASS: &str = "<-loopback>";
 
+/// Chromium reads only the last of each.
 const OFF_SWITCH: &str = "--disable-features=";
 const ON_SWITCH: &str = "--enable-features=";
 /// Enough for a few heavy pages.
@@ -177,6 +181,7 @@ impl Launch {
             let wants_graphics = self.args.iter().any(|arg| ["gpu", "-gl", "angle", "swiftshader"].iter().any(|word| arg.contains(word)));
             if !wants_graphics {
                 all.extend(ONE_PROCESS_LESS.map(str::to_owned));
+                all.extend(SMALL_TILES.map(str::to_owned));
             }
         }
         if surroundings.root {
@@ -330,9 +335,10 @@ mod tests {
                 },
                 ORDINARY,
             );
-            ONE_PROCESS_LESS.iter().filter(|flag| all.iter().any(|arg| arg == *flag)).count()
+            ONE_PROCESS_LESS.iter().chain(&SMALL_TILES).filter(|flag| all.iter().any(|arg| arg == *flag)).count()
         };
-        assert_eq!((lean(Mode::Headless, &["--lang=de"]), lean(Mode::Headed, &[])), (2, 0));
+        let every = ONE_PROCESS_LESS.len() + SMALL_TILES.len();
+        assert_eq!((lean(Mode::Headless, &["--lang=de"]), lean(Mode::Headed, &[])), (every, 0));
         for theirs in ["--enable-unsafe-swiftshader", "--use-angle=gl", "--use-gl=egl", "--enable-gpu"] {
             assert_eq!(lean(Mode::Headless, &[theirs]), 0, "{theirs}");
         }
