@@ -194,6 +194,9 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
     let kind = select(vec![Kind::Browser, Kind::Browser, Kind::Ios]);
     let numbers: Vec<u64> =
         model.sessions.values().flat_map(|session| session.tabs.values().copied()).chain([model.next_tab_number]).collect();
+    let tabs: Vec<(u32, u32)> =
+        model.sessions.iter().flat_map(|(id, session)| session.tabs.keys().map(|tab| (*id, *tab))).chain([(99, 1)]).collect();
+    let place = || prop_oneof![3 => select(tabs.clone()), 1 => (session(), 1..4u32)];
     let named = prop_oneof![(1..4u32).prop_map(Named::Local), select(numbers).prop_map(Named::Global)];
     let wanted = prop::option::weighted(0.6, 0..4u8);
     let callers = prop_oneof![
@@ -225,11 +228,11 @@ pub(crate) fn ops(model: &Model) -> BoxedStrategy<Op> {
         6 => select(calls).prop_map(Op::Finish),
         3 => session().prop_map(Op::AddTab),
         1 => session().prop_map(Op::AddPopup),
-        2 => (session(), 1..4u32, select(vec![Closer::Owner, Closer::Person])).prop_map(|(session, tab, by)| Op::RemoveTab(session, tab, by)),
+        2 => (place(), select(vec![Closer::Owner, Closer::Person])).prop_map(|((session, tab), by)| Op::RemoveTab(session, tab, by)),
         3 => session().prop_map(Op::WorkTab),
-        1 => (session(), 1..4u32).prop_map(|(session, tab)| Op::SelectTab(session, tab)),
-        3 => (session(), holder, 1..4u32).prop_map(|(session, grant, tab)| Op::HolderSelectsTab(session, grant, tab)),
-        1 => (session(), 1..4u32, 0..2u8).prop_map(|(session, tab, url)| Op::TabAt(session, tab, url)),
+        1 => place().prop_map(|(session, tab)| Op::SelectTab(session, tab)),
+        3 => (place(), holder).prop_map(|((session, tab), grant)| Op::HolderSelectsTab(session, grant, tab)),
+        1 => (place(), 0..2u8).prop_map(|((session, tab), url)| Op::TabAt(session, tab, url)),
         1 => session().prop_map(Op::Watch),
         1 => session().prop_map(Op::Unwatch),
     ];
