@@ -13,6 +13,7 @@ mod kept;
 pub mod launch;
 mod lenient;
 mod page;
+mod paused;
 pub mod protocol;
 mod transport;
 mod windows;

@@ -9,14 +9,14 @@
 use std::net::{IpAddr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tabmux_driver::HOUSEKEEPING;
 use url::{Host, Url};
 
+use crate::CdpError;
 use crate::connection::{Connection, WeakConnection};
+use crate::paused::Paused;
 use crate::protocol::fetch::{ContinueRequest, Enable, FailRequest, RequestPattern};
-use crate::{CdpError, lenient};
 
 /// What a page is told that wants to go there.
 const REFUSED: &str = "BlockedByClient";
@@ -31,21 +31,6 @@ pub(crate) struct Doors {
 /// By the address it was reached at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Door(Url);
-
-/// All that is needed of a request. Of one that is too long to be told of there is only the id.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Paused {
-    request_id: String,
-    #[serde(default)]
-    request: Address,
-}
-
-#[derive(Default, Deserialize)]
-struct Address {
-    #[serde(default)]
-    url: String,
-}
 
 impl Doors {
     fn shut(&self) -> MutexGuard<'_, Vec<Door>> {
@@ -74,9 +59,9 @@ impl Doors {
 
     /// Says whether a request may go on. Called by the reader: nothing is waited for.
     pub(crate) fn paused(&self, params: &RawValue) {
-        let Ok(Paused { request_id, request }) = lenient::read(params.get().as_bytes()) else { return };
+        let Some(Paused { request_id, url, .. }) = Paused::read(params) else { return };
         let Some(connection) = self.connection.get().and_then(WeakConnection::upgrade) else { return };
-        let refused = self.shut().iter().any(|door| door.is_at(&request.url));
+        let refused = self.shut().iter().any(|door| door.is_at(&url));
         // Queued by now; refused, whoever asked has gone.
         if refused {
             drop(connection.send(None, &FailRequest { request_id, error_reason: REFUSED.into() }));

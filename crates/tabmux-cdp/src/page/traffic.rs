@@ -6,7 +6,10 @@ use tabmux_driver::{Request, Traffic};
 
 use crate::event::read;
 use crate::protocol::Event;
-use crate::protocol::network::{LoadingFailed, LoadingFinished, RequestServedFromCache, RequestWillBeSent, Response, ResponseReceived};
+use crate::protocol::network::{
+    LoadingFailed, LoadingFinished, RequestServedFromCache, RequestWillBeSent, Response, ResponseReceived, WebSocketClosed,
+    WebSocketCreated, WebSocketFrameError, WebSocketHandshakeResponseReceived,
+};
 
 /// What a script is that a worker begins with. Of its answer a page is told no more than the status, and not even that where it is at hand.
 const WORKER: &str = "worker";
@@ -47,6 +50,30 @@ pub(super) fn note(traffic: &mut Traffic, method: &str, params: &RawValue) -> Op
             let event = read::<Head>(params)?;
             traffic.of(&event.request_id).filter(|request| request.kind == WORKER)?;
             traffic.end(&event.request_id)?.status = Some(event.status_code);
+        }
+        _ => return socket(traffic, method, params),
+    }
+    Some(())
+}
+
+/// A WebSocket is one request that lasts for as long as it is open.
+fn socket(traffic: &mut Traffic, method: &str, params: &RawValue) -> Option<()> {
+    match method {
+        WebSocketCreated::METHOD => {
+            let event = read::<WebSocketCreated>(params)?;
+            let request = Request { method: "GET".into(), url: event.url, kind: "websocket".into(), ..Request::default() };
+            traffic.begin(&event.request_id, request);
+        }
+        WebSocketHandshakeResponseReceived::METHOD => {
+            let event = read::<WebSocketHandshakeResponseReceived>(params)?;
+            traffic.of(&event.request_id)?.status = u16::try_from(event.response.status).ok();
+        }
+        WebSocketFrameError::METHOD => {
+            let event = read::<WebSocketFrameError>(params)?;
+            traffic.of(&event.request_id)?.failure = Some(event.error_message);
+        }
+        WebSocketClosed::METHOD => {
+            traffic.end(&read::<WebSocketClosed>(params)?.request_id);
         }
         _ => {}
     }

@@ -292,3 +292,55 @@ impl Command for SetBypassServiceWorker {
 }
 
 pub type TimeSinceEpoch = f64;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSocketClosed {
+    pub request_id: RequestId,
+    pub timestamp: MonotonicTime,
+}
+
+impl Event for WebSocketClosed {
+    const METHOD: &'static str = "Network.webSocketClosed";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSocketCreated {
+    pub request_id: RequestId,
+    pub url: String,
+}
+
+impl Event for WebSocketCreated {
+    const METHOD: &'static str = "Network.webSocketCreated";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSocketFrameError {
+    pub request_id: RequestId,
+    pub timestamp: MonotonicTime,
+    pub error_message: String,
+}
+
+impl Event for WebSocketFrameError {
+    const METHOD: &'static str = "Network.webSocketFrameError";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSocketHandshakeResponseReceived {
+    pub request_id: RequestId,
+    pub timestamp: MonotonicTime,
+    pub response: WebSocketResponse,
+}
+
+impl Event for WebSocketHandshakeResponseReceived {
+    const METHOD: &'static str = "Network.webSocketHandshakeResponseReceived";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSocketResponse {
+    pub status: i64,
+}

@@ -88,3 +88,24 @@ async fn what_a_worker_answers_is_told_with_the_act() {
     assert_eq!(stage.run("window.ready").await, json!(1));
     is_told(&stage).await;
 }
+
+/// One that is open, one that was closed, one that nobody answered.
+#[tokio::test]
+async fn a_socket_is_listed_among_the_requests_with_what_became_of_it() {
+    let server = sockets().await;
+    let stage = Stage::at("room.html").await;
+    let open =
+        "new Promise((done) => { const socket = new WebSocket(URL); socket.onopen = () => done(1); socket.onerror = () => done(0); })";
+    assert_eq!(stage.run(&open.replace("URL", &format!("'{server}/open'"))).await, json!(1));
+    let closed = format!(
+        "new Promise((done) => {{ const socket = new WebSocket('{server}/closed'); socket.onopen = () => socket.close(); socket.onclose = () => setTimeout(done, 0, 1); }})"
+    );
+    assert_eq!(stage.run(&closed).await, json!(1));
+    let refused = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("it has an address");
+    assert_eq!(stage.run(&open.replace("URL", &format!("'ws://{refused}/refused'"))).await, json!(0));
+    let sockets: Vec<_> = stage.page.requests().0.into_iter().filter(|request| request.kind == "websocket").collect();
+    let [open, closed, refused] = sockets.as_slice() else { panic!("{sockets:?}") };
+    assert!(open.url.ends_with("/open") && open.status == Some(101) && open.duration_ms.is_none(), "{open:?}");
+    assert!(closed.url.ends_with("/closed") && closed.status == Some(101) && closed.duration_ms.is_some(), "{closed:?}");
+    assert!(refused.url.ends_with("/refused") && refused.failure.as_ref().is_some_and(|why| why.contains("REFUSED")), "{refused:?}");
+}

@@ -450,3 +450,15 @@ async fn a_context_that_comes_too_late_is_not_left_behind() {
     assert!(opened.is_err());
     soon(async { while browser.contexts().await != Ok(0) {} }).await;
 }
+
+/// What pages send in to be drawn would run in the browser's own process, where pictures are put together; who wants it gets a process for it.
+#[tokio::test]
+async fn nothing_draws_for_pages_in_the_browsers_own_process() {
+    const WEBGL: &str = "!!document.createElement('canvas').getContext('webgl')";
+    for want in [Want::Plain, Want::Full] {
+        let plain = support::chromium_for(want).await;
+        assert_eq!(soon(page(&plain).await.evaluate(WEBGL)).await.expect("a value"), json!(false), "{want:?}");
+        let asked = support::chromium_with(want, |launch| launch.args.push("--enable-unsafe-swiftshader".into())).await;
+        assert_eq!(soon(page(&asked).await.evaluate(WEBGL)).await.expect("a value"), json!(true), "{want:?}");
+    }
+}
