@@ -159,3 +159,19 @@ fn without_a_real_browser_nothing_is_judged_and_the_doctor_says_so() {
     assert!(!lab.runtime_dir().exists(), "nothing was started");
     assert_eq!(doctor(&lab, &["--isolation=planet"]).code, 2);
 }
+
+/// That a browser is there says little: a library may be missing, or its sandbox.
+#[test]
+fn the_doctor_starts_the_browser_and_leaves_nothing_of_it() {
+    let browser = |printed: &Printed| printed.stdout.lines().find(|line| line.contains(" browser: ")).unwrap().to_owned();
+    let lab = Lab::real();
+    let well = doctor(&lab, &[]);
+    assert!(well.code == 0 && browser(&well).ends_with("it starts and shows a page"), "{well:?}");
+    lab.assert_nothing_left();
+    let broken = lab.path().join("chromium");
+    std::fs::write(&broken, "#!/bin/sh\necho 'libfoo.so.1: cannot open shared object file' >&2\nexit 127\n").unwrap();
+    std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let ill = lab.run_within(lab.command(&["doctor"]).env("TABMUX_BROWSER", &broken), WHILE);
+    assert!(ill.code == 1 && browser(&ill).contains("libfoo.so.1") && browser(&ill).contains("Install what it misses"), "{ill:?}");
+    lab.assert_nothing_left();
+}

@@ -18,7 +18,7 @@ pub enum LaunchError {
     #[error("The profile {} is in use by {holder}", profile.display())]
     ProfileHeld { profile: PathBuf, holder: Holder },
     /// It ended before it answered.
-    #[error("The browser ended at once ({status}). Its last words: {words}")]
+    #[error("The browser ended at once ({status}){}", last(words))]
     Died { status: String, words: String },
     #[error("The browser did not answer within {seconds} s of its start")]
     Late { seconds: u64 },
@@ -45,8 +45,11 @@ impl LaunchError {
             Self::Died { words, .. } if words.contains("No usable sandbox") => {
                 "Install Debian's chromium-sandbox, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), then call again."
             }
-            Self::Died { .. } => "Run `tabmux doctor`, and check TABMUX_BROWSER_ARGS.",
-            Self::Late { .. } => "The machine may be overloaded: call again, or run `tabmux doctor`.",
+            Self::Died { words, .. } if words.contains("shared object file") => {
+                "Install what it misses, or the browser's package again (Debian: apt-get install --reinstall chromium), then call again."
+            }
+            Self::Died { .. } => "Start that browser by hand to see why, correct TABMUX_BROWSER or TABMUX_BROWSER_ARGS, then call again.",
+            Self::Late { .. } => "The machine may be overloaded: call again.",
             Self::Claimed { .. } => "Use the daemon that holds it, or stop that one first.",
             Self::KeeperGone(_) => "Call navigate to start afresh.",
             Self::System(_) => "Run `tabmux doctor`.",
@@ -59,14 +62,23 @@ impl LaunchError {
     }
 }
 
+/// What it said before it ended, if anything.
+fn last(words: &str) -> String {
+    if words.trim().is_empty() { " without a word".to_owned() } else { format!(". Its last words: {words}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::LaunchError;
 
     #[test]
-    fn a_missing_sandbox_is_put_right_by_name_and_not_by_the_doctor() {
-        let died = |words: &str| LaunchError::Died { status: "exit code 1".into(), words: words.into() }.hint();
-        assert!(died("[1:1:ERROR] No usable sandbox! If this is a Debian system, please install").contains("chromium-sandbox"));
-        assert!(died("Segmentation fault").contains("tabmux doctor"));
+    fn what_a_browser_misses_is_put_right_by_name_and_nothing_by_the_doctor_who_says_it() {
+        let died = |words: &str| LaunchError::Died { status: "exit code 1".into(), words: words.into() };
+        assert!(died("[1:1:ERROR] No usable sandbox! If this is a Debian system, please install").hint().contains("chromium-sandbox"));
+        assert!(died("chromium: libnss3.so: cannot open shared object file").hint().contains("Install what it misses"));
+        assert!(
+            died("Segmentation fault").hint().contains("by hand") && died("Segmentation fault").to_string().ends_with("Segmentation fault")
+        );
+        assert_eq!(died(" ").to_string(), "The browser ended at once (exit code 1) without a word");
     }
 }

@@ -1,6 +1,7 @@
 //! `tabmux doctor`: looks at everything a daemon needs and says, for each, that it is well or how to put it right.
 
 mod isolation;
+mod trial;
 
 use std::io::IsTerminal;
 use std::net::TcpListener;
@@ -31,7 +32,7 @@ struct Problem {
 /// What `doctor` is asked to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patient<'a> {
-    /// This machine, without starting anything.
+    /// This machine; nothing that was started for it is left.
     Machine,
     /// What sessions see of each other, in the named unit of isolation or in all.
     Sessions { units: &'a str, same_session: bool },
@@ -121,7 +122,8 @@ fn browser(config: &Config, status: Option<&Value>) -> Check {
         Ok(None) => Ok("the built-in fake one, for tests".into()),
         Ok(Some(Found::Installed { path })) => {
             let how = if config.settings.chromium.headless { "headless" } else { "with windows" };
-            profile(config, status).map(|()| format!("{}, {how}", path.display()))
+            let tried = profile(config, status).and_then(|()| trial::starts(config, &browsers(status)).map_err(Problem::from));
+            tried.map(|()| format!("{}, {how}; it starts and shows a page", path.display()))
         }
         Ok(Some(Found::Running { endpoint, asks_its_user: false })) => Ok(format!("{endpoint} runs and can be attached to")),
         Ok(Some(Found::Running { endpoint, asks_its_user: true })) => {
@@ -137,9 +139,13 @@ fn profile(config: &Config, status: Option<&Value>) -> Result<(), Problem> {
     if status.is_none() && tabmux_daemon::browsers_are_left(&config.settings) {
         return Ok(());
     }
+    tabmux_daemon::check_profile(&config.settings, &browsers(status)).map_err(|fault| Problem { message: fault.message, cure: fault.hint })
+}
+
+/// Those of the daemon that runs, by their processes.
+fn browsers(status: Option<&Value>) -> Vec<u32> {
     let browsers = status.and_then(|status| status["browsers"].as_array()).map_or(&[][..], Vec::as_slice);
-    let own: Vec<u32> = browsers.iter().filter_map(|browser| browser["pid"].as_u64()?.try_into().ok()).collect();
-    tabmux_daemon::check_profile(&config.settings, &own).map_err(|fault| Problem { message: fault.message, cure: fault.hint })
+    browsers.iter().filter_map(|browser| browser["pid"].as_u64()?.try_into().ok()).collect()
 }
 
 impl Check {

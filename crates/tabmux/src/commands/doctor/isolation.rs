@@ -20,7 +20,7 @@ use crate::output::{self, Form};
 use crate::settings::Config;
 use agent::Agent;
 use canary::{Canary, Judgement, Scene, Seen};
-use own_daemon::OwnDaemon;
+pub(super) use own_daemon::OwnDaemon;
 use report::{Judged, Report, Row};
 use site::Site;
 pub(super) use unit::Unit;

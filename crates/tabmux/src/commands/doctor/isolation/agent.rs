@@ -14,7 +14,7 @@ const CALL_MS: u64 = 15_000;
 /// For starting a session, which may start a browser.
 const START_MS: u64 = 60_000;
 
-pub(super) struct Agent {
+pub(in crate::commands::doctor) struct Agent {
     /// With its own token.
     config: Config,
     control: Control,
@@ -53,7 +53,7 @@ impl Agent {
     }
 
     /// Under a name that nobody else would choose: names are each caller's own, and equal ones would prove nothing.
-    pub(super) fn start(&mut self, unit: Unit, name: &str, url: &str) -> Result<(), Fault> {
+    pub(in crate::commands::doctor) fn start(&mut self, unit: Unit, name: &str, url: &str) -> Result<(), Fault> {
         let args = json!({"sessionId": name, "isolation": unit.name(), "navigationUrl": url, "timeout": START_MS});
         let started = self.call("start_browser", args)?;
         let named = |key: &str| started.0["result"][key].as_str().unwrap_or_default().to_owned();
@@ -62,7 +62,7 @@ impl Agent {
     }
 
     /// Ends its session; the daemon's end would do it too.
-    pub(super) fn leave(mut self) {
+    pub(in crate::commands::doctor) fn leave(mut self) {
         self.call("close_session", json!({"sessionId": self.session.name})).ok();
     }
 

@@ -24,7 +24,7 @@ const PREFIX: &str = "doctor-";
 /// What differs from the user's settings: no port to quarrel about, no limit in the way, and a short life without a doctor.
 const OWN: [&str; 4] = ["listen.addr=off", "limits.max_sessions=0", "session.idle=3m", "daemon.exit_when_empty=10s"];
 
-pub(super) struct OwnDaemon {
+pub(in crate::commands::doctor) struct OwnDaemon {
     config: Config,
     operator: Control,
     signals: Option<Signals>,
@@ -37,7 +37,7 @@ struct Signals {
 }
 
 impl OwnDaemon {
-    pub(super) fn start(users: &Config) -> Outcome<Self> {
+    pub(in crate::commands::doctor) fn start(users: &Config) -> Outcome<Self> {
         let own = OWN.map(ToOwned::to_owned);
         let flags = Flags {
             instance: Some(format!("{PREFIX}{}", std::process::id())),
@@ -52,14 +52,14 @@ impl OwnDaemon {
     }
 
     /// A caller with an identity of its own.
-    pub(super) fn agent(&mut self, name: &str) -> Outcome<Agent> {
+    pub(in crate::commands::doctor) fn agent(&mut self, name: &str) -> Outcome<Agent> {
         let made = self.operator.ask(&Ask::TokenNew { name: name.into() })?;
         let token = made["token"].as_str().map(ToOwned::to_owned);
         Agent::of(Config { token, ..self.config.clone() })
     }
 
     /// Returns when nothing of it is left.
-    pub(super) fn end(mut self) -> Outcome {
+    pub(in crate::commands::doctor) fn end(mut self) -> Outcome {
         self.put_away();
         let left = dirs(&self.config).into_iter().find(|dir| dir.exists());
         left.map_or(Ok(()), |dir| {
