@@ -273,11 +273,13 @@ impl Targets {
         let sharing: Vec<_> = self.all().into_iter().filter(|context| context.shares_profile()).collect();
         let (Some(windows), false) = (self.windows(), sharing.is_empty() || info.opener_id.is_some()) else { return };
         let came = Instant::now();
+        // Asked before anything is waited for: a person may drag it elsewhere meanwhile, and what counts is where it came up.
+        let birthplace = windows.birthplace(&info.target_id);
         tokio::spawn(async move {
+            let window = birthplace.await;
             if !windows.is_stranger(&info.target_id).await {
                 return;
             }
-            let window = windows.window_of(&info.target_id).await.ok();
             // The one whose window it came up in, or else one that asked for such a page.
             let housed = window.and_then(|window| sharing.iter().find(|context| context.owns(window)));
             if let Some(context) = housed.or_else(|| sharing.iter().find(|context| context.asked_for(&info.url, came))) {

@@ -210,6 +210,20 @@ impl Windows {
         Ok(window)
     }
 
+    /// The window in which a page that is just coming up is put. Asked for at once, whenever the answer is wanted; one that is in none yet is asked
+    /// for again then.
+    pub(crate) fn birthplace(self: &Arc<Self>, target: &str) -> impl Future<Output = Option<WindowId>> + Send + use<> {
+        let asked = self.connection.send(None, &browser::GetWindowForTarget { target_id: Some(target.to_owned()) });
+        let (windows, target) = (Arc::clone(self), target.to_owned());
+        async move {
+            match tokio::time::timeout(HOUSEKEEPING, asked).await {
+                Ok(Ok(found)) => Some(WindowId(found.window_id)),
+                Ok(Err(_)) => windows.window_of(&target).await.ok(),
+                Err(_) => None,
+            }
+        }
+    }
+
     /// Whether a page that none of `own` is lives in this window.
     async fn has_others(&self, window: WindowId, own: impl Fn(&str) -> bool) -> Result<bool> {
         let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?.target_infos;
