@@ -316,6 +316,24 @@ async fn a_page_that_does_not_say_who_opened_it_belongs_to_whose_window_it_is_in
     assert!(wishing.iter_mut().all(|(popups, _)| popups.try_recv().is_err()));
 }
 
+/// S4.19: a person may drag it into that window while we wait for something else.
+#[tokio::test(start_paused = true)]
+async fn where_a_page_came_up_is_asked_before_anything_is_waited_for() {
+    let (browser, played) = Played::start().await;
+    let owner = context(&browser, Isolation::Window).await;
+    owner.open_page().await.expect("a page opens");
+    played.withholds("Target.createTarget");
+    let opening = tokio::spawn({
+        let owner = Arc::clone(&owner);
+        async move { owner.open_page().await.map(drop) }
+    });
+    played.hears("Target.createTarget").await;
+    played.opens("P9", None).await;
+    played.is_asked("Browser.getWindowForTarget", "P9", 1).await;
+    assert_eq!(played.0.inner.lock().unwrap().withheld.len(), 1, "a page of ours is still being made");
+    opening.abort();
+}
+
 /// A person's settings, files and developer tools, in the window of a session. They are not closed either.
 #[tokio::test(start_paused = true)]
 async fn a_page_at_an_address_where_no_session_may_go_joins_none() {
