@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tabmux_driver::BrowserInfo;
+use tabmux_driver::{Browser, BrowserInfo, DriverError};
 
 pub(crate) use door::Doors;
 pub use endpoint::{Address, Endpoint};
@@ -151,6 +151,6 @@ impl CdpBrowser {
             browser.shut_door(&located.url).await?;
             Ok(browser)
         };
-        connected.await.map_err(|error: crate::CdpError| AttachError::Unwelcome { url, why: error.to_string() })
+        connected.await.map_err(|error: DriverError| AttachError::Unwelcome { url, why: error.to_string() })
     }
 }

@@ -96,11 +96,6 @@ impl CdpBrowser {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).keeper_pid = Some(pid);
     }
 
-    /// No page of this browser gets to the port through which the browser at `endpoint` is controlled.
-    pub(crate) async fn shut_door(&self, endpoint: &str) -> crate::Result<()> {
-        self.targets.doors.keep_shut(&self.connection, endpoint).await
-    }
-
     fn build(&self) -> Build {
         let shell = self.launched().is_some_and(|launch| launch.binary.kind == Kind::HeadlessShell);
         if shell { Build::Shell } else { Build::Full }
@@ -375,6 +370,10 @@ impl Browser for CdpBrowser {
 
     async fn contexts(&self) -> Result<usize> {
         Ok(self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?.browser_context_ids.len())
+    }
+
+    async fn shut_door(&self, endpoint: &str) -> Result<()> {
+        Ok(self.targets.doors.keep_shut(&self.connection, endpoint).await?)
     }
 
     async fn gone(&self) -> String {

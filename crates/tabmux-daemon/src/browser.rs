@@ -116,22 +116,51 @@ impl Browsers {
     /// The browser for such a context, started when it is not running yet.
     pub(crate) async fn get(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
         if let Some(endpoint) = &spec.endpoint {
-            return Ok(self.attached.get(endpoint).await?);
+            return self.attach(endpoint).await;
         }
         self.take_over().await;
         let _starting = self.starting.lock().await;
         let wanted = self.wanted(spec)?;
         let alone = wanted.as_ref().is_some_and(Wanted::is_for_one);
         let known = self.list().iter().find(|running| !alone && running.launch == wanted).map(|running| Arc::clone(&running.browser));
-        if let Some(browser) = known {
-            return Ok(browser);
-        }
+        let browser = match known {
+            Some(browser) => browser,
+            None => self.start(wanted).await?,
+        };
+        self.shut_doors().await?;
+        Ok(browser)
+    }
+
+    async fn start(&self, wanted: Option<Wanted>) -> Result<Arc<dyn Browser>, Fault> {
         let browser = match (&self.source, &wanted) {
             (Source::Chromium(starter), Some(wanted)) => starter.start(wanted).await?,
             (Source::Fake | Source::Chromium(_), _) => FakeBrowser::new() as Arc<dyn Browser>,
         };
         self.add(wanted, &browser);
         Ok(browser)
+    }
+
+    async fn attach(&self, endpoint: &str) -> Result<Arc<dyn Browser>, Fault> {
+        let browser = self.attached.get(endpoint).await?;
+        self.shut_doors().await?;
+        Ok(browser)
+    }
+
+    /// No page of any of our browsers gets to the port of one that was attached to. Done whenever one of either kind has come, so whichever comes later
+    /// finds the other; what is shut already costs nothing.
+    async fn shut_doors(&self) -> Result<(), Fault> {
+        let ours = self.list().iter().map(|running| Arc::clone(&running.browser)).collect::<Vec<_>>();
+        let (endpoints, attached) = self.attached.here().into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        let all: Vec<Arc<dyn Browser>> = ours.into_iter().chain(attached).collect();
+        let shutting = all.iter().flat_map(|browser| endpoints.iter().map(|endpoint: &String| browser.shut_door(endpoint)));
+        for shut in futures::future::join_all(shutting).await {
+            match shut {
+                // What is gone reaches nothing.
+                Ok(()) | Err(DriverError::BrowserGone(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// What ends this browser again, should it be of no use to anybody else and its session not come to be.
@@ -149,7 +178,7 @@ impl Browsers {
         pages: &[PageRecord],
     ) -> Result<(Arc<dyn Browser>, Adopted), Fault> {
         if let Some(endpoint) = &spec.endpoint {
-            let browser = self.attached.get(endpoint).await?;
+            let browser = self.attach(endpoint).await?;
             let adopted = browser.adopt_context(context, spec, pages).await?;
             return Ok((browser, adopted));
         }
@@ -208,7 +237,7 @@ impl Browsers {
     /// asks its user now, and not in the middle of a call.
     pub(crate) async fn attach_ahead(&self) {
         let attaching = self.awaited.iter().map(|endpoint| async move {
-            if let Err(fault) = self.attached.get(endpoint).await {
+            if let Err(fault) = self.attach(endpoint).await {
                 tracing::warn!(%fault, "a browser is not attached to yet; the next call that needs it tries again");
             }
         });
@@ -231,6 +260,9 @@ impl Browsers {
                         Err(error) => tracing::warn!(%error, "what a former daemon was making may be left in its browser"),
                     }
                     self.add(launch, &browser);
+                }
+                if let Err(fault) = self.shut_doors().await {
+                    tracing::warn!(%fault, "pages of a former daemon's browser are not yet kept from a debugging port; the next call tries again");
                 }
             })
             .await;

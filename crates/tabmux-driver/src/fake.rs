@@ -183,6 +183,11 @@ impl Browser for FakeBrowser {
         Ok(locked(&self.contexts).len())
     }
 
+    /// Its pages reach nothing at all.
+    async fn shut_door(&self, _endpoint: &str) -> Result<()> {
+        Ok(())
+    }
+
     async fn gone(&self) -> String {
         let mut ended = self.ended.subscribe();
         // The sender lives as long as the browser.

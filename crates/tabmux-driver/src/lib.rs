@@ -141,6 +141,9 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
     /// How many isolated contexts are in it, whoever made them.
     async fn contexts(&self) -> Result<usize>;
 
+    /// From now on none of its pages gets to the port through which the browser at this address is controlled.
+    async fn shut_door(&self, endpoint: &str) -> Result<()>;
+
     /// Comes when the browser is gone, with the reason.
     async fn gone(&self) -> String;
 

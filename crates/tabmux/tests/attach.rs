@@ -413,3 +413,30 @@ fn no_page_gets_to_the_port_that_controls_the_browser() {
         await_only(&person, &theirs);
     }
 }
+
+/// Whoever is attached to it, and whichever browser came first; the next daemon keeps it so.
+#[test]
+fn no_page_of_a_browser_of_our_own_gets_to_that_port_either() {
+    for attached_first in [false, true] {
+        let (lab, person) = (Lab::real(), Person::new(Shown::Headless));
+        let list = format!("http://127.0.0.1:{}/json/list", person.port);
+        let (own, attached) = (lab.ready_client(), client(&lab, &person.port.to_string()));
+        let mut clients = [&own, &attached];
+        if attached_first {
+            clients.reverse();
+        }
+        for client in clients {
+            client.ok("navigate", &json!({"url": "data:text/html,mine"}));
+        }
+        let is_refused = || {
+            let text = own.fails("navigate", &json!({"url": list}), "policy_denied");
+            assert!(text.contains("a port that controls a browser"), "{text}");
+        };
+        is_refused();
+        support::process::kill(lab.daemon_pid());
+        for client in clients {
+            client.ok("list_pages", &json!({}));
+        }
+        is_refused();
+    }
+}

@@ -1,5 +1,5 @@
 //! The port through which a browser that was attached to is controlled. It is no place for pages: over HTTP it lists, opens and closes
-//! everybody's tabs. So the browser asks us about every request that may be meant for it, whoever makes it (page, frame, popup,
+//! everybody's tabs. So every browser of ours asks us about each request that may be meant for it, whoever makes it (page, frame, popup,
 //! redirect, worker), and about no other.
 //!
 //! Measured on Chromium 148, both builds: asked for on the browser itself, `Fetch` also sees what shared and service workers ask for,
@@ -43,17 +43,23 @@ impl Doors {
         self.connection.get_or_init(|| connection.downgrade());
         let patterns = {
             let mut shut = self.shut();
-            if !shut.contains(&door) {
-                shut.push(door);
+            if shut.contains(&door) {
+                return Ok(());
             }
+            shut.push(door.clone());
             shut.iter().map(Door::pattern).collect()
         };
         match connection.call_in(None, &Enable { patterns: Some(patterns), handle_auth_requests: None }, HOUSEKEEPING).await {
             Err(CdpError::Refused { message, .. }) => {
-                tracing::warn!(message, "pages of a browser cannot be kept from its debugging port");
+                tracing::warn!(message, "pages of a browser cannot be kept from a debugging port");
                 Ok(())
             }
-            other => other.map(|_| ()),
+            Err(error) => {
+                // Whoever comes next tries again.
+                self.shut().retain(|shut| *shut != door);
+                Err(error)
+            }
+            Ok(_) => Ok(()),
         }
     }
 

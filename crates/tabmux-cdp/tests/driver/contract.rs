@@ -40,6 +40,10 @@ impl Browser for InWindows {
         self.0.contexts().await
     }
 
+    async fn shut_door(&self, endpoint: &str) -> Result<()> {
+        self.0.shut_door(endpoint).await
+    }
+
     async fn gone(&self) -> String {
         self.0.gone().await
     }

@@ -126,17 +126,18 @@ impl Attached {
             .collect()
     }
 
+    /// Those that are connected, with their addresses.
+    pub(super) fn here(&self) -> Vec<(String, Arc<dyn Browser>)> {
+        let here = |link: &Link| match &*link.progress.borrow() {
+            Progress::Here(browser) => Some((link.located.url.clone(), Arc::clone(browser) as Arc<dyn Browser>)),
+            Progress::Knocking | Progress::Failed(_) => None,
+        };
+        self.links().iter().filter_map(here).collect()
+    }
+
     /// Lets go of all of them; they and their users' pages stay as they are.
     pub(super) async fn let_go(&self) {
-        let here: Vec<_> = self
-            .links()
-            .iter()
-            .filter_map(|link| match &*link.progress.borrow() {
-                Progress::Here(browser) => Some(Arc::clone(browser)),
-                Progress::Knocking | Progress::Failed(_) => None,
-            })
-            .collect();
-        for browser in here {
+        for (_, browser) in self.here() {
             if let Err(error) = browser.end().await {
                 tracing::warn!(%error, "a browser was not let go of cleanly");
             }

@@ -238,6 +238,10 @@ impl Browser for Stubborn {
         self.fake.contexts().await
     }
 
+    async fn shut_door(&self, endpoint: &str) -> Result<()> {
+        self.fake.shut_door(endpoint).await
+    }
+
     async fn gone(&self) -> String {
         if let Some(why) = self.fake.gone().now_or_never() {
             return why;
