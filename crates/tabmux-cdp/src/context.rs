@@ -339,6 +339,10 @@ impl Context for CdpContext {
     }
 
     async fn clear_cookies(&self) -> Result<()> {
+        if self.shares_profile() {
+            let text = "Sessions that share a profile share its cookies: clearing them would log out everybody in it. Use isolation context or browser, or let single ones expire (set, with expires 1).";
+            return Err(DriverError::Unsupported(text.into()));
+        }
         self.forget_cookies().await
     }
 

@@ -110,7 +110,7 @@ const ONE_PROCESS_LESS: [&str; 3] = ["--in-process-gpu", "--no-unsandboxed-zygot
 /// tile kept for a smaller new one. Together 3 MB less for ten agents; pictures take as long as before.
 const SMALL_TILES: [&str; 3] = ["--default-tile-width=128", "--default-tile-height=128", "--disallow-non-exact-resource-reuse"];
 
-const LEAN: [&str; 21] = [
+const LEAN: [&str; 22] = [
     "--remote-debugging-pipe",
     "--no-first-run",
     "--no-default-browser-check",
@@ -126,6 +126,8 @@ const LEAN: [&str; 21] = [
     // Without it two processes wait for crashes that nobody is told of.
     "--disable-crashpad-for-testing",
     "--disable-hang-monitor",
+    // A page that opens two windows at a click opens both, as in headless-shell; what a session may have is counted by us.
+    "--disable-popup-blocking",
     "--disable-search-engine-choice-screen",
     "--hide-crash-restore-bubble",
     "--metrics-recording-only",

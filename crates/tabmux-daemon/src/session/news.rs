@@ -8,6 +8,9 @@ use tabmux_core::{Fault, Party, TabId};
 /// News that are kept for those who have not heard them.
 const MAX_NEWS: usize = 20;
 
+/// How many that gave way are counted.
+const MAX_COUNTED: usize = 10_000;
+
 /// How many of those who use a session are told apart.
 const MAX_PARTIES: usize = 64;
 
@@ -18,6 +21,8 @@ pub(super) struct News {
     first: Option<String>,
     /// For an owner who took the session over: what it has now. Before everything.
     taken_over: Option<String>,
+    /// Those that gave way to later ones, by their numbers: nothing is lost silently.
+    crowded_out: VecDeque<u64>,
     /// How many there have ever been.
     count: u64,
     /// How many there had been when each was told last.
@@ -28,6 +33,8 @@ pub(super) struct News {
 struct Item {
     number: u64,
     text: String,
+    /// How often it happened before anybody heard of it.
+    times: u64,
     /// Who needs not be told: whose doing it was, and who heard it in place of an answer.
     known_to: BTreeSet<Party>,
     about: About,
@@ -47,6 +54,10 @@ impl Item {
     fn is_for(&self, party: Party, from: u64, tabs: &BTreeSet<TabId>) -> bool {
         let in_vain = matches!(self.about, About::Way(tab) if !tabs.contains(&tab));
         self.number >= from && !self.known_to.contains(&party) && !in_vain
+    }
+
+    fn told(&self) -> String {
+        if self.times == 1 { self.text.clone() } else { format!("{} ({} times)", self.text, self.times) }
     }
 }
 
@@ -76,11 +87,28 @@ impl News {
     }
 
     fn push(&mut self, text: String, by: Option<Party>, about: About) {
-        if self.log.len() == MAX_NEWS {
-            self.log.pop_front();
+        let unheard = self.heard.values().copied().max().unwrap_or_default();
+        let again = |item: &&mut Item| item.number >= unheard && (&item.text, item.about) == (&text, about) && by.is_none();
+        if let Some(item) = self.log.iter_mut().find(again) {
+            item.times += 1;
+            return;
         }
-        self.log.push_back(Item { number: self.count, text, known_to: by.into_iter().collect(), about });
+        if self.log.len() == MAX_NEWS {
+            self.make_room();
+        }
+        self.log.push_back(Item { number: self.count, text, times: 1, known_to: by.into_iter().collect(), about });
         self.count += 1;
+    }
+
+    /// Tabs are listed anyway, so what invites to one gives way before anything else does: no page can talk a download or an end away.
+    fn make_room(&mut self) {
+        let place = self.log.iter().position(|item| matches!(item.about, About::Way(_))).unwrap_or_default();
+        if let Some(item) = self.log.remove(place) {
+            if self.crowded_out.len() == MAX_COUNTED {
+                self.crowded_out.pop_front();
+            }
+            self.crowded_out.push_back(item.number);
+        }
     }
 
     pub(super) fn add_first(&mut self, text: String) {
@@ -112,7 +140,10 @@ impl News {
         self.heard.insert(party, self.count);
         let first = if party == Party::Owner { [self.taken_over.take(), self.first.take()] } else { [None, None] };
         let new = self.log.iter().filter(|item| item.is_for(party, from, tabs));
-        first.into_iter().flatten().chain(new.map(|item| item.text.clone())).collect()
+        let missing = self.crowded_out.iter().filter(|number| **number >= from).count();
+        let missing =
+            (missing > 0).then(|| format!("({missing} more happened than can be told; list_pages and downloads show what there is.)"));
+        first.into_iter().flatten().chain(missing).chain(new.map(Item::told)).collect()
     }
 
     /// What the owner has not heard.
@@ -133,6 +164,7 @@ impl News {
     /// They were about what is gone; whose the session is, is not.
     pub(super) fn forget(&mut self) {
         self.log.clear();
+        self.crowded_out.clear();
         self.first = None;
     }
 
@@ -220,6 +252,28 @@ mod tests {
         news.knows_end(Party::Owner, TabId(1));
         assert_eq!((said(&mut news, Party::Owner), said(&mut news, TWO)), ("t2 went".into(), String::new()));
         assert_eq!(news.end(TabId(1)), Some("t1 went"), "for others");
+    }
+
+    /// A page that opens tab after tab must not make a download go untold.
+    #[test]
+    fn what_gives_way_is_counted_and_invitations_give_way_first() {
+        let mut news = News::default();
+        let tabs: BTreeSet<TabId> = (1..=50).map(TabId).collect();
+        news.add("downloaded".into(), None);
+        for tab in &tabs {
+            news.add_of(*tab, format!("opened {tab}"), None);
+        }
+        let told = news.take(Party::Owner, &tabs);
+        assert_eq!(told.len(), MAX_NEWS + 1);
+        assert!(told[0].starts_with("(31 more happened"), "{told:?}");
+        assert_eq!((told[1].as_str(), told[2].as_str(), told[20].as_str()), ("downloaded", "opened t32", "opened t50"));
+        assert_eq!(news.take(Party::Owner, &tabs), Vec::<String>::new());
+        for _ in 0..3 {
+            news.add("again".into(), None);
+        }
+        assert_eq!(said(&mut news, Party::Owner), "again (3 times)");
+        news.add("again".into(), None);
+        assert_eq!(said(&mut news, Party::Owner), "again", "what was heard is not counted once more");
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl World {
                 self.add_news_of(tab, format!("A page opened tab {tab}; select_page goes there."));
             }
             Err(fault) => {
-                tracing::debug!(session = %self.id, %fault, "a popup was closed again");
+                self.add_news(format!("A page opened another one, which was closed at once: {}", fault.message));
                 // With the session, if this fails.
                 drop(page.close().await);
             }

@@ -68,7 +68,11 @@ impl PageTool for Keep {
             put(&*context, set, if clear { "Nothing was cleared." } else { "" }).await?;
         }
         if clear {
-            context.clear_cookies().await.map_err(failed)?;
+            context.clear_cookies().await.map_err(|error| {
+                let fault = failed(error);
+                let set = if set.is_some() { " The cookies given are set." } else { "" };
+                Fault { message: format!("{}{set}", fault.message), ..fault }
+            })?;
             put(&*context, set.as_deref().unwrap_or_default(), "All others were cleared.").await?;
         }
         match set {

@@ -106,12 +106,25 @@ seen_and_unseen! {
         assert_eq!((paths(&one), paths(&other)), (vec!["/a2".to_owned()], vec!["/b1".to_owned()]));
         eval(&one, "document.cookie = 'login=yes'");
         assert_eq!(eval(&other, "document.cookie"), json!("login=yes"), "one profile");
+        other.fails("cookies", &json!({"clear": true}), "unsupported");
+        assert_eq!(eval(&one, "document.cookie"), json!("login=yes"), "nobody is logged out by somebody else");
+        other.ok("cookies", &json!({"set": [{"name": "login", "value": "", "url": stage.site.at("/"), "expires": 1}]}));
+        assert_eq!(eval(&one, "document.cookie"), json!(""), "and one that is meant is forgotten");
         one.ok("close_session", &json!({}));
         other.ok("close_session", &json!({}));
         let left = until("only the person is left", SOON, || Some(stage.person.windows()).filter(|windows| windows.len() == 1));
         assert!(left[0]["tabs"][0].as_str().unwrap().ends_with("/person"), "{left:?}");
         let browsers = stage.lab.status()["browsers"].clone();
         assert_eq!((browsers.as_array().unwrap().len(), &browsers[0]["kind"]), (1, &json!("chromium")), "{browsers}");
+    }
+
+    /// S4.23: Chromium would let a page open one by itself, and none without a click, and say nothing.
+    #[test]
+    fn a_page_that_opens_two_windows_at_once_opens_both(display: Option<Display>) {
+        let stage = Stage::new(display);
+        let agent = stage.agent("/opener");
+        assert_eq!(eval(&agent, "['/one', '/two'].map(path => open(path) !== null)"), json!([true, true]));
+        until("both have joined", SOON, || (paths(&agent) == ["/opener", "/one", "/two"]).then_some(()));
     }
 
     /// S4.5: ten agents' tabs made at once, each in its own window.

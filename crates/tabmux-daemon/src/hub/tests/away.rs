@@ -123,11 +123,11 @@ async fn it_is_said_however_many_news_there_are() {
     goes(&house, 1, "http://b.test/").await;
     let page = house.session().page(TabId(1)).unwrap();
     for number in 1..=25 {
-        drop(page.evaluate("openChooser()").await);
+        drop(page.evaluate("window.open('http://popup.test/')").await);
         eventually("it is news", || house.session().waiting().1 == number.min(20)).await;
     }
     let said = house.agent("a").eval("web", "1").await.unwrap();
-    let news: Vec<&str> = said.lines().filter(|line| line.starts_with("While") || line.starts_with("Tab t1 asks")).collect();
+    let news: Vec<&str> = said.lines().filter(|line| line.starts_with("While") || line.starts_with("A page opened")).collect();
     assert!(news.len() == 21 && news[0].starts_with("While nobody drove"), "{said}");
 }
 
