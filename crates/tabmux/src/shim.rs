@@ -42,6 +42,8 @@ const MAX_SHORT_LIVES: u32 = 3;
 const STARTED_WITHIN: Duration = Duration::from_secs(2);
 /// For answers that are already here when the client leaves.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+/// Longer than any call may take.
+const PIPED_WITHIN: Duration = Duration::from_secs(11 * 60);
 
 /// What `tabmux mcp` was told on its command line.
 #[derive(Debug, Default)]
@@ -62,6 +64,18 @@ struct Shim {
     down: Outbox,
     link: Link,
     short_lives: u32,
+    input: Input,
+}
+
+/// How far the client has spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// It has not been answered yet.
+    Fresh,
+    Answered,
+    /// It wrote everything and closed its end before anything could be answered, as `echo … | tabmux mcp` does: nobody is lost, and it waits for its
+    /// answers.
+    Piped,
 }
 
 enum Link {
@@ -136,6 +150,7 @@ impl Shim {
             down: Outbox::default(),
             link: Link::Apart,
             short_lives: 0,
+            input: Input::Fresh,
         }
     }
 
@@ -143,11 +158,11 @@ impl Shim {
         mut self,
         stdin: impl AsyncRead + Unpin,
         mut stdout: impl AsyncWrite + Unpin,
-        mut stop: Pin<Box<impl Future<Output = ()>>>,
+        mut stop: Pin<Box<dyn Future<Output = ()>>>,
     ) {
         let mut stdin = LineReader::new(BufReader::new(stdin), MAX_FRAME_BYTES);
         self.join();
-        loop {
+        while !self.is_done() {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
                 Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
                 Event::FromClient(Ok(Line::TooLong { bytes, head, tail })) => {
@@ -177,6 +192,16 @@ impl Shim {
                 }
                 Event::WroteDown(Ok(bytes)) if bytes > 0 => {
                     self.down.wrote(bytes);
+                    if self.input == Input::Fresh {
+                        self.input = Input::Answered;
+                    }
+                }
+                Event::FromClient(Ok(Line::End)) if self.input == Input::Fresh && !self.ledger.is_empty() => {
+                    self.input = Input::Piped;
+                    let limit = tokio::time::sleep(PIPED_WITHIN);
+                    stop = Box::pin(async move {
+                        tokio::select! { () = stop => {}, () = limit => {} }
+                    });
                 }
                 Event::FromClient(Ok(Line::End) | Err(_)) | Event::WroteDown(_) | Event::Stop => break,
             }
@@ -196,12 +221,17 @@ impl Shim {
         tokio::time::timeout(LAST_WORDS_WITHIN, last_words).await.ok();
     }
 
+    /// Everything that was piped in is answered.
+    fn is_done(&self) -> bool {
+        self.input == Input::Piped && self.ledger.is_empty() && self.down.is_empty()
+    }
+
     /// Waits for whatever comes first. Every branch is cancel-safe: what it has not done, it does next time.
     async fn next_event(
         &mut self,
         stdin: &mut LineReader<impl tokio::io::AsyncBufRead + Unpin>,
         stdout: &mut (impl AsyncWrite + Unpin),
-        stop: &mut Pin<Box<impl Future<Output = ()>>>,
+        stop: &mut Pin<Box<dyn Future<Output = ()>>>,
     ) -> Event {
         let room = (self.up.has_room(), self.down.has_room());
         let (mut reader, mut writer, mut joining) = (None, None, None);
@@ -216,7 +246,7 @@ impl Shim {
         let (up, down) = (self.up.chunk(), self.down.chunk());
         let (can_read, can_write, is_joining) = (reader.is_some(), writer.is_some(), joining.is_some());
         tokio::select! {
-            line = stdin.next(), if room.0 && room.1 => Event::FromClient(line),
+            line = stdin.next(), if room.0 && room.1 && self.input != Input::Piped => Event::FromClient(line),
             Some(line) = async { Some(reader?.next().await) }, if can_read && room.1 => Event::FromDaemon(line),
             Some(wrote) = async { Some(writer?.write(up).await) }, if can_write && !up.is_empty() => Event::WroteUp(wrote),
             wrote = stdout.write(down), if !down.is_empty() => Event::WroteDown(wrote),

@@ -138,6 +138,27 @@ fn a_client_that_leaves_ends_the_shim_and_its_connection() {
     assert!(mcp.child.wait().unwrap().success());
 }
 
+/// `echo … | tabmux mcp`: it closed its end before anything could be answered, and reads on.
+#[test]
+fn who_pipes_everything_in_gets_every_answer() {
+    let home = Home::new();
+    let double = home.double();
+    let mut mcp = home.mcp(&[]);
+    mcp.say(&call(1, "a"));
+    mcp.say(&call(2, "b"));
+    drop(mcp.stdin.take());
+    let mut daemon = double.welcome();
+    for id in [1, 2] {
+        assert_eq!(daemon.hear().unwrap()["id"], id);
+    }
+    for id in [2, 1] {
+        daemon.say(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        assert_eq!(mcp.hear()["id"], id);
+    }
+    assert_eq!(daemon.hear(), None, "and then it leaves");
+    assert!(mcp.child.wait().unwrap().success());
+}
+
 #[test]
 fn a_signal_ends_the_shim_with_status_zero() {
     let home = Home::new();

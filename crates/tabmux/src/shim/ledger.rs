@@ -111,6 +111,11 @@ impl Key {
 }
 
 impl Ledger {
+    /// Whether everything was answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Notes a request before it is sent. `Err` is the answer when too many are unanswered.
     pub(super) fn note(&mut self, id: Value, method: String, line: &[u8]) -> Result<Key, Vec<u8>> {
         let shape = if method == "tools/call" { call_shape(line) } else { CallShape::default() };
