@@ -207,9 +207,9 @@ impl Session {
         self.phase == Phase::Reserved && !self.was_made()
     }
 
-    /// The first of its tabs, which becomes current when the selected one vanished (S4.14).
+    /// The first of its own tabs, which becomes current when the selected one vanished (S4.14).
     pub(crate) fn first_tab(&self) -> Option<TabId> {
-        self.tabs.keys().next().copied()
+        self.tabs.keys().find(|tab| !self.windows.strangers.contains(tab)).copied()
     }
 
     /// Whether a tab with that id ever was in this session.

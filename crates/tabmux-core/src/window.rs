@@ -24,6 +24,8 @@ pub struct WindowScope {
     pub scoping: Scoping,
     pub windows: BTreeSet<WindowId>,
     pub places: BTreeMap<TabId, WindowId>,
+    /// Tabs of the person's that it is shown where nothing is filtered: nobody works in one without naming it, and none is closed with the session.
+    pub strangers: BTreeSet<TabId>,
     /// Own windows that did not take a new tab, as popups' do not. Learnt anew by the next daemon.
     pub full: BTreeSet<WindowId>,
 }
@@ -106,6 +108,7 @@ impl WindowScope {
 
     pub fn forget(&mut self, tab: TabId) {
         self.places.remove(&tab);
+        self.strangers.remove(&tab);
     }
 
     /// The own tabs a listing shows, in order, so that an index is window-local (S4.2, S4.3). A tab whose place

@@ -96,6 +96,8 @@ struct TabRecord {
     url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stranger: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memento: Option<String>,
 }
@@ -141,6 +143,7 @@ impl From<&Session> for SessionRecord {
             handle: tab.handle.to_string(),
             url: tab.url.clone(),
             window: session.windows.places.get(id).map(|window| window.0),
+            stranger: session.windows.strangers.contains(id),
             memento: tab.memento.clone(),
         };
         Self {
@@ -173,6 +176,7 @@ impl From<&Session> for SessionRecord {
 impl SessionRecord {
     /// The session this record tells of; `None` when a later version wrote something unknown to this one.
     pub(crate) fn into_session(self) -> Option<Session> {
+        let strangers = self.tabs.iter().filter(|tab| tab.stranger).map(|tab| TabId(tab.id)).collect();
         let places = self.tabs.iter().filter_map(|tab| Some((TabId(tab.id), WindowId(tab.window?)))).collect();
         let tabs: BTreeMap<TabId, Tab> = self
             .tabs
@@ -203,6 +207,7 @@ impl SessionRecord {
                 scoping: if self.unscoped { Scoping::Off } else { Scoping::Windows },
                 windows: self.windows.into_iter().map(WindowId).collect::<BTreeSet<_>>(),
                 places,
+                strangers,
                 full: BTreeSet::new(),
             },
             former: self.former.into_iter().filter_map(|(who, name)| Some((who.parse().ok()?, name))).collect(),
@@ -286,6 +291,7 @@ mod tests {
                 scoping: Scoping::Off,
                 windows: BTreeSet::from([WindowId(4)]),
                 places: BTreeMap::from([(TabId(2), WindowId(4))]),
+                strangers: BTreeSet::from([TabId(2)]),
                 full: BTreeSet::new(),
             },
             former: vec![(Identity::Secret("ab".into()), "old".into())],

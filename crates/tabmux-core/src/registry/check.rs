@@ -73,9 +73,10 @@ impl Registry {
                 assert!(record.number.0 < self.next_tab_number && tab.0 < session.next_tab, "the next number is above {tab}");
             }
             let current = session.current_tab;
-            assert_eq!(current.is_some(), !session.tabs.is_empty(), "{} has a current tab if it has tabs", session.id);
+            assert!(current.is_some() || session.first_tab().is_none(), "{} has a current tab if it has tabs of its own", session.id);
             assert!(current.is_none_or(|tab| session.tabs.contains_key(&tab)), "{}'s current tab is its own", session.id);
             assert!(session.windows.places.keys().all(|tab| session.tabs.contains_key(tab)), "only tabs have places");
+            assert!(session.windows.strangers.iter().all(|tab| session.tabs.contains_key(tab)), "a stranger is a tab that is there");
         }
     }
 

@@ -37,6 +37,23 @@ impl Registry {
 
     /// A page of this session opened another one: it gets its number; which tab is current stays, if there is one (S4.23).
     pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+        let tab = self.number_tab(id, handle, url)?;
+        if let Some((session, _)) = self.live_mut(id) {
+            session.current_tab = session.current_tab.or(Some(tab));
+        }
+        Ok(tab)
+    }
+
+    /// A page of the person's that the session is shown (S4.18): it gets its number, and is current for who chooses it only.
+    pub fn add_stranger(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+        let tab = self.number_tab(id, handle, url)?;
+        if let Some((session, _)) = self.live_mut(id) {
+            session.windows.strangers.insert(tab);
+        }
+        Ok(tab)
+    }
+
+    fn number_tab(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
         let number = TabNumber(self.next_tab_number);
         let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
         if session.tabs.len() >= MAX_TABS {
@@ -46,7 +63,6 @@ impl Registry {
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
         session.tabs.insert(tab, Tab { number, handle, url, memento: None });
-        session.current_tab = session.current_tab.or(Some(tab));
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
         self.persists.push(Persist::NextTab(self.next_tab()));

@@ -160,7 +160,7 @@ impl World {
     async fn take_strangers(self: &Arc<Self>, windowed: &dyn Windowed) {
         let taken = windowed.take_strangers(self.hub.settings.windows.strangers).await;
         for page in taken.unwrap_or_default() {
-            match self.hub.decide_now(|registry, _| registry.add_popup(self.id, page.handle().0.as_str().into(), page.url())) {
+            match self.hub.decide_now(|registry, _| registry.add_stranger(self.id, page.handle().0.as_str().into(), page.url())) {
                 Ok(tab) => self.add_page(tab, &page),
                 Err(fault) => {
                     tracing::debug!(session = %self.id, %fault, "a page of the person's was not taken in");
@@ -174,10 +174,8 @@ impl World {
     pub(super) async fn spare_strangers(&self, context: &dyn Context) {
         let Some(windowed) = context.windows() else { return };
         let shown: Vec<Handle> = self.hub.look(|registry| {
-            let Some(session) = registry.session(self.id).filter(|session| session.windows.scoping == Scoping::Off) else {
-                return Vec::new();
-            };
-            let strange = session.tabs.iter().filter(|(tab, _)| !session.windows.places.contains_key(tab));
+            let Some(session) = registry.session(self.id) else { return Vec::new() };
+            let strange = session.tabs.iter().filter(|(tab, _)| session.windows.strangers.contains(tab));
             strange.map(|(_, tab)| Handle(tab.handle.to_string())).collect()
         });
         for page in shown {

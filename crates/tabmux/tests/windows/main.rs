@@ -293,6 +293,10 @@ seen_and_unseen! {
             until("it runs", SOON, || (stage.lab.status()["running"] == json!(true)).then_some(()));
             let agent = stage.agent("/own");
             stage.person.opens_window(&stage.site.at("/person"));
+            // Who is shown it without having a page of its own gets one to go anywhere.
+            let other = stage.agent("/other");
+            assert_eq!(stage.person.window_of("/person")["tabs"].as_array().unwrap().len(), 1);
+            other.ok("close_session", &json!({}));
             until("the person's page is listed", SOON, || paths(&agent).contains(&"/person".to_owned()).then_some(()));
             let tools = |page: &Value| page["url"].as_str().unwrap().starts_with("devtools://");
             if devtools {
