@@ -95,6 +95,14 @@ pub fn place(page: &dyn Page) -> String {
     placed(&page.url(), &page.title(), page.unreachable().as_deref())
 }
 
+/// That a page was just sent where it is, and what its server had against it.
+pub(crate) fn arrived(how: &str, tab: TabId, page: &Arc<dyn Page>) -> Reply {
+    match page.status().filter(|status| *status >= 400) {
+        None => Reply::text(format!("{how} {}.", place(&**page))).about(tab, page),
+        Some(status) => Reply::text(format!("{how} {} (HTTP {status}).", place(&**page))).about(tab, page).with("httpStatus", status),
+    }
+}
+
 /// Only what the page says of itself is in quotes: none can say that it could not be reached.
 pub(crate) fn placed(url: &str, title: &str, unreachable: Option<&str>) -> String {
     let url = visible::line(url);

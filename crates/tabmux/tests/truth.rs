@@ -268,8 +268,12 @@ fn an_error_of_the_server_is_said() {
     assert!(!text.contains("HTTP"), "{text}");
     let text = client.ok("click_element", &json!({"selector": "#go"})).text();
     assert!(text.contains("(HTTP 500)") && text.contains("Broken"), "{text}");
-    let text = client.ok("navigate", &json!({"url": site.at("/broken")})).text();
-    assert!(text.contains("(HTTP 500)"), "{text}");
+    for tool in ["navigate", "new_page"] {
+        let reply = client.ok(tool, &json!({"url": site.at("/broken")}));
+        assert!(reply.text().contains("(HTTP 500)") && reply.result()["httpStatus"] == 500, "{reply:?}");
+    }
+    let text = client.ok("start_browser", &json!({"sessionId": "other", "navigationUrl": site.at("/broken")})).text();
+    assert!(text.contains("HTTP 500"), "{text}");
 }
 
 #[test]

@@ -104,6 +104,9 @@ impl CdpPage {
     }
 
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
+        if progress.borrow().life == Life::Crashed {
+            return DriverError::PageCrashed;
+        }
         // Nothing was shown instead, and nothing will come.
         if error == "net::ERR_ABORTED" {
             return DriverError::NoDocument(url.to_owned());

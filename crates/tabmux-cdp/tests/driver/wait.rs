@@ -274,3 +274,18 @@ async fn the_network_is_quiet_on_a_page_with_workers() {
         assert!(workers.iter().all(|request| request.duration_ms.is_some()), "{workers:?}");
     }
 }
+
+/// Chromium reads no further in such a document, and never says of it that it has loaded.
+#[tokio::test]
+async fn a_page_that_asks_for_a_file_or_for_nothing_while_it_loads_has_arrived() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let site = support::site(|path| format!("<script>location = '{}'</script>", path.split_once("to=").map_or("", |(_, to)| to))).await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        for to in ["/download", "/nothing"] {
+            soon(page.navigate(Navigation::To(&format!("{site}/?to={to}")))).await.expect("it arrives");
+            assert_eq!(soon(page.evaluate("document.readyState")).await.expect("a value"), json!("complete"), "{to}");
+        }
+    }
+}

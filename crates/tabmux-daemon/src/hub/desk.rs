@@ -85,7 +85,8 @@ impl Desk for CallerDesk {
         let work = work.map_err(|fault| self.not_opened(opened.session, fault))?;
         let mut view = self.view_of(opened.session).ok_or_else(closed)?;
         let losses = self.hub.handle(opened.session).map(|handle| handle.take_losses()).unwrap_or_default();
-        let warnings: Vec<String> = opened.warning.into_iter().chain(losses).collect();
+        let refused = work.reply.result.get("httpStatus").map(|status| format!("The server answered HTTP {status}."));
+        let warnings: Vec<String> = opened.warning.into_iter().chain(refused).chain(losses).collect();
         view.warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         view.tab_id = work.tab.map(|tab| tab.to_string());
         view.url = work.url;

@@ -7,8 +7,8 @@ use tabmux_core::{Code, Fault};
 use tabmux_driver::{Domains, Navigation};
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, Late, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
+use crate::reply::arrived;
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageTool, Pages, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "navigate",
@@ -54,9 +54,7 @@ impl PageTool for Go {
             Navigation::Forward => "Went forward to",
             Navigation::Reload => "Reloaded",
         };
-        let status = page.status().filter(|status| *status >= 400).map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-        let text = format!("{verb} {}{status}.", place(&*page));
-        Ok(Reply::text(text).about(tab, &page))
+        Ok(arrived(verb, tab, &page))
     }
 
     fn makes_session(&self) -> bool {

@@ -8,8 +8,8 @@ use tabmux_driver::{Domains, DriverError, Navigation};
 
 use super::navigate::not_loaded;
 use crate::arguments::{of_page, own_schema};
-use crate::reply::place;
-use crate::{Arguments, Common, Effect, Group, Late, Level, PageRef, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
+use crate::reply::arrived;
+use crate::{Arguments, Common, Effect, Group, Late, Level, PageRef, PageTool, Pages, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "new_page",
@@ -54,8 +54,7 @@ impl PageTool for Open {
             went?;
             cx.moved(tab);
         }
-        let text = format!("Opened tab {tab}: {}.", place(&*page));
-        Ok(Reply::text(text).about(tab, &page))
+        Ok(arrived(&format!("Opened tab {tab}:"), tab, &page))
     }
 
     fn makes_session(&self) -> bool {

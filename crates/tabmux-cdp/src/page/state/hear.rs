@@ -109,11 +109,13 @@ impl PageState {
         }
     }
 
-    /// Also of one that came to nothing: a download, an empty answer.
+    /// Also of one that came to nothing: a download, an empty answer. A document that asked for such a one while it loaded never says that it
+    /// has, and is all there by now.
     fn stopped(&self, params: &RawValue) {
         if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
             self.progress.send_modify(|progress| {
                 progress.fruitless += u64::from(progress.underway);
+                progress.loaded |= progress.underway;
                 progress.underway = false;
             });
         }
