@@ -4,6 +4,7 @@
 //!
 //! The claim is the open connection to the keeper; nothing else says who owns the browser. A keeper reads no CDP.
 
+mod address;
 mod body;
 mod claim;
 mod group;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use address::{SocketAddress, socket_address};
 pub use body::run;
 pub use claim::{Claim, claim, launch};
 pub use nest::sweep;

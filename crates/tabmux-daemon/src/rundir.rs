@@ -4,8 +4,6 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -14,8 +12,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use tabmux_core::{Code, Fault};
 
-/// `sun_path` holds 108 bytes, the last one a NUL (unix(7)).
-const MAX_SOCKET_PATH_BYTES: usize = 107;
+pub use tabmux_cdp::keeper::{SocketAddress, socket_address};
 
 /// Why a directory is not trusted.
 #[derive(Debug, thiserror::Error)]
@@ -45,14 +42,6 @@ pub enum LockError {
 pub enum LockState {
     Free,
     Held,
-}
-
-/// A path that fits into a socket address. Keep it alive until `bind` or `connect` has returned.
-#[derive(Debug)]
-pub struct SocketAddress {
-    path: PathBuf,
-    /// The directory a long path goes through.
-    _directory: Option<OwnedFd>,
 }
 
 /// Makes `dir` with mode 0700 where it is missing, then checks it like [`check_private`].
@@ -86,30 +75,6 @@ pub fn check_private(dir: &Path) -> Result<(), DirError> {
         return Err(DirError::TooOpen { path: path(), mode });
     }
     Ok(())
-}
-
-/// The address to bind or connect for `path`. A path that is too long goes through an open handle of its directory.
-pub fn socket_address(path: &Path) -> io::Result<SocketAddress> {
-    if path.as_os_str().as_bytes().len() <= MAX_SOCKET_PATH_BYTES {
-        return Ok(SocketAddress { path: path.into(), _directory: None });
-    }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket path has no file name"));
-    };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(parent, flags, rustix::fs::Mode::empty())?;
-    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
-    if short.as_os_str().as_bytes().len() > MAX_SOCKET_PATH_BYTES {
-        let message = format!("the socket's file name is longer than a socket address can be; {MAX_SOCKET_PATH_BYTES} bytes are possible");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-    }
-    if !Path::new("/proc/self/fd").exists() {
-        let message = format!(
-            "the socket path has more than {MAX_SOCKET_PATH_BYTES} bytes and this system has no /proc; set TABMUX_RUNTIME_DIR to a shorter one"
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-    }
-    Ok(SocketAddress { path: short, _directory: Some(directory) })
 }
 
 /// Takes the lock of the file at `path` and keeps it as long as the file is open. Lock files are never removed:
@@ -164,12 +129,6 @@ fn lock_within(
 fn open_lock(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).expect("open flags fit into an int");
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
-}
-
-impl SocketAddress {
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl DirError {
@@ -264,21 +223,6 @@ mod tests {
         let file = home.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(matches!(prepare_private(&file).unwrap_err(), DirError::NotADirectory { .. }));
-    }
-
-    #[test]
-    fn a_socket_in_a_directory_of_200_characters_can_be_bound_and_reached() {
-        let home = tempfile::tempdir().unwrap();
-        let dir = home.path().join("d".repeat(100)).join("e".repeat(100));
-        prepare_private(&dir).unwrap();
-        let path = dir.join("tabmux.sock");
-        let listener = UnixListener::bind(socket_address(&path).unwrap().path()).unwrap();
-        assert!(path.exists());
-        let mut client = UnixStream::connect(socket_address(&path).unwrap().path()).unwrap();
-        client.write_all(b"x").unwrap();
-        let mut byte = [0];
-        listener.accept().unwrap().0.read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"x");
     }
 
     #[test]

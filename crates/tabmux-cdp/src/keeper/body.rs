@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
+use super::address::socket_address;
 use super::group::{Group, gone_by, timespec};
 use super::handover::{self, END, Handles, Inbox, Order, SETTLED, Word};
 use super::nest::{Nest, draft};
@@ -273,7 +274,7 @@ fn read_order(stream: &UnixStream, inbox: &mut Inbox) -> io::Result<Order> {
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let draft = draft(path);
     let _ = fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft)?;
+    let listener = UnixListener::bind(socket_address(&draft)?.path())?;
     let ready = fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))
         .and_then(|()| listener.set_nonblocking(true))
         .and_then(|()| fs::rename(&draft, path));

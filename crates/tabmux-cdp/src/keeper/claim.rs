@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::address::socket_address;
 use super::group::gone_by;
 use super::handover::{self, END, Handles, Inbox, Order, SETTLED, Word};
 use super::nest::sweep_one;
@@ -91,7 +92,8 @@ pub async fn claim(socket: &Path) -> Result<Kept, LaunchError> {
     let deadline = Instant::now() + CLAIM_PATIENCE;
     loop {
         let gone = |error: io::Error| LaunchError::KeeperGone(format!("{}: {error}", socket.display()));
-        let stream = timeout(KEEPER_WITHIN, UnixStream::connect(socket)).await.map_err(|late| gone(late.into()))?.map_err(gone)?;
+        let address = socket_address(socket).map_err(gone)?;
+        let stream = timeout(KEEPER_WITHIN, UnixStream::connect(address.path())).await.map_err(|late| gone(late.into()))?.map_err(gone)?;
         if stream.peer_cred().map_err(gone)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(LaunchError::System(format!("{} belongs to another user", socket.display())));
         }

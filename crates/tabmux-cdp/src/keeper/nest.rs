@@ -48,7 +48,7 @@ impl Nest {
             }
             let nest = Self { dir: profiles_dir.join(&id), socket: socket_path(runtime_dir, &id), id, lock_path, lock };
             DirBuilder::new().mode(0o700).create(&nest.dir)?;
-            for inner in std::iter::once(nest.fresh_profile()).chain(nest.temporary()) {
+            for inner in [nest.fresh_profile(), nest.temporary()] {
                 DirBuilder::new().mode(0o700).create(inner)?;
             }
             return Ok(nest);
@@ -72,9 +72,10 @@ impl Nest {
     }
 
     /// Where the browser's temporary files go, so that they vanish with the nest, also after `kill -9`: beside its socket when
-    /// the nest's own path is too long for it, and none when both are.
-    pub(super) fn temporary(&self) -> Option<PathBuf> {
-        [self.dir.join("t"), beside(&self.socket)].into_iter().find(|path| path.as_os_str().len() <= LONGEST_TEMPORARY)
+    /// the nest's own path is too long for it, and far from both when that is too.
+    pub(super) fn temporary(&self) -> PathBuf {
+        let near = [self.dir.join("t"), beside(&self.socket)].into_iter().find(|path| path.as_os_str().len() <= LONGEST_TEMPORARY);
+        near.unwrap_or_else(|| afar(&self.dir))
     }
 
     /// The lock, for the browser to inherit.
@@ -106,7 +107,7 @@ pub(super) fn sweep_one(runtime_dir: &Path, profiles_dir: &Path, id: &str) -> Op
 fn remove(dir: &Path, socket: &Path, lock: &Path) {
     let gone = |result: io::Result<()>| result.is_ok() || result.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     // What cannot be removed keeps its lock, and with it the chance to be swept later.
-    let directories = gone(fs::remove_dir_all(dir)) && gone(fs::remove_dir_all(beside(socket)));
+    let directories = [dir.to_owned(), beside(socket), afar(dir)].into_iter().all(|directory| gone(fs::remove_dir_all(directory)));
     if directories && gone(fs::remove_file(draft(socket))) && gone(fs::remove_file(socket)) {
         let _ = fs::remove_file(lock);
     }
@@ -123,6 +124,12 @@ fn socket_path(runtime_dir: &Path, id: &str) -> PathBuf {
 /// Temporary files that have no room in the nest.
 fn beside(socket: &Path) -> PathBuf {
     socket.with_extension("t")
+}
+
+/// Where everything else is too long: by the nest's own name, so that who sweeps it finds this too. Whoever has such a name already keeps it, and the
+/// nest is not made.
+fn afar(dir: &Path) -> PathBuf {
+    Path::new("/tmp").join(format!("tabmux-t-{}", dir.file_name().unwrap_or_default().display()))
 }
 
 /// The name of a socket that does not listen yet.
@@ -168,14 +175,19 @@ mod tests {
     #[test]
     fn temporary_files_have_a_place_that_is_swept_also_below_a_long_path() {
         let (runtime, profiles) = (tempfile::tempdir_in("/tmp").unwrap(), tempfile::tempdir_in("/tmp").unwrap());
-        for directory in [profiles.path().to_owned(), profiles.path().join("long/".repeat(12))] {
-            let nest = Nest::make(runtime.path(), &directory).unwrap();
-            let temporary = nest.temporary().unwrap();
+        let long = |directory: &tempfile::TempDir| directory.path().join("long/".repeat(12));
+        for (runtime, directory) in [
+            (runtime.path().to_owned(), profiles.path().to_owned()),
+            (runtime.path().to_owned(), long(&profiles)),
+            (long(&runtime), long(&profiles)),
+        ] {
+            let nest = Nest::make(&runtime, &directory).unwrap();
+            let temporary = nest.temporary();
             assert!(temporary.is_dir() && temporary.as_os_str().len() <= LONGEST_TEMPORARY, "{}", temporary.display());
             fs::write(temporary.join("SingletonSocket"), "").unwrap();
             drop(nest);
-            assert_eq!(sweep(runtime.path(), &directory).len(), 1);
-            assert!(!temporary.exists() && everything(runtime.path()).is_empty());
+            assert_eq!(sweep(&runtime, &directory).len(), 1);
+            assert!(!temporary.exists() && everything(&runtime).iter().all(|left| left == "long"), "{:?}", everything(&runtime));
         }
     }
 

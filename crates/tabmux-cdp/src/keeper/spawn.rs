@@ -64,7 +64,7 @@ pub(super) fn spawn(launch: &Launch, nest: &Nest) -> Result<Spawned, LaunchError
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(browser_stderr);
     // Without keys Chromium shows a bar in every window; "no" says that none are wanted.
     command.envs(["GOOGLE_API_KEY", "GOOGLE_DEFAULT_CLIENT_ID", "GOOGLE_DEFAULT_CLIENT_SECRET"].map(|key| (key, "no")));
-    command.envs(nest.temporary().map(|path| ("TMPDIR", path)));
+    command.env("TMPDIR", nest.temporary());
     for secret in NOT_FOR_BROWSERS {
         command.env_remove(secret);
     }
