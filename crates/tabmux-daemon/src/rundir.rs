@@ -159,9 +159,7 @@ impl From<DirError> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::os::unix::net::{UnixListener, UnixStream};
 
     fn mode_of(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().mode() & 0o777

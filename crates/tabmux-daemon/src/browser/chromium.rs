@@ -128,9 +128,10 @@ async fn sweep(home: KeeperHome) {
 
 pub(super) fn fault(error: &LaunchError) -> Fault {
     let code = match error {
-        LaunchError::NotFound { .. } | LaunchError::Unusable { .. } => Code::BrowserNotFound,
+        // One that does not even start is none: nothing of anybody's was in it.
+        LaunchError::NotFound { .. } | LaunchError::Unusable { .. } | LaunchError::Died { .. } => Code::BrowserNotFound,
         LaunchError::NoDisplay => Code::Unsupported,
-        LaunchError::Died { .. } | LaunchError::KeeperGone(_) => Code::BrowserCrashed,
+        LaunchError::KeeperGone(_) => Code::BrowserCrashed,
         LaunchError::Late { .. } => Code::Timeout,
         LaunchError::ProfileHeld { .. } | LaunchError::Claimed { .. } => Code::Capacity,
         LaunchError::System(_) => Code::Internal,
