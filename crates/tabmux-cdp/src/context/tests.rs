@@ -2,6 +2,7 @@
 
 mod early;
 mod paused;
+mod stuck;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -35,6 +36,8 @@ struct Inner {
     withholds: HashSet<&'static str>,
     withheld: Vec<Value>,
     refuses: HashSet<&'static str>,
+    /// Pages that answer nothing.
+    stuck: HashSet<&'static str>,
     pages: usize,
     /// What it says of its targets when asked.
     targets: Vec<Value>,
@@ -63,7 +66,9 @@ impl Played {
             let withheld = {
                 let mut inner = self.0.inner.lock().unwrap();
                 inner.commands.push(command.clone());
-                let withheld = inner.withholds.contains(method.as_str());
+                let of_stuck =
+                    command["sessionId"].as_str().and_then(|of| of.strip_prefix("of ")).is_some_and(|of| inner.stuck.contains(of));
+                let withheld = of_stuck || inner.withholds.contains(method.as_str());
                 if withheld {
                     inner.withheld.push(command.clone());
                 }
@@ -145,6 +150,7 @@ impl Played {
         let withheld = {
             let mut inner = self.0.inner.lock().unwrap();
             inner.withholds.clear();
+            inner.stuck.clear();
             std::mem::take(&mut inner.withheld)
         };
         for command in withheld {
