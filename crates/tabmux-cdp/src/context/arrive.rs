@@ -46,6 +46,7 @@ impl CdpContext {
             // A person's settings or files: no page opened it, and it stays theirs.
             return Ok(());
         }
+        self.owns_downloads_of(&info.target_id);
         let joined = self.join(turn, info).await;
         if joined.is_err() {
             self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));

@@ -1,5 +1,6 @@
 //! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
 
+mod downloads;
 mod early;
 mod paused;
 mod stuck;
@@ -174,8 +175,12 @@ impl Played {
 
     /// Waits until a command of this kind came, whatever it is about.
     async fn hears(&self, method: &str) {
+        self.hears_times(method, 1).await;
+    }
+
+    async fn hears_times(&self, method: &str, times: usize) {
         let mut heard = self.0.heard.subscribe();
-        let came = |_: &usize| self.0.inner.lock().unwrap().commands.iter().any(|command| command["method"] == method);
+        let came = |_: &usize| self.0.inner.lock().unwrap().commands.iter().filter(|command| command["method"] == method).count() >= times;
         tokio::time::timeout(PATIENCE, heard.wait_for(came)).await.unwrap_or_else(|_| panic!("{method}")).expect("it plays on");
     }
 }
