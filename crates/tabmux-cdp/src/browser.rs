@@ -42,7 +42,7 @@ struct Targets {
     contexts: Mutex<HashMap<String, Weak<CdpContext>>>,
     /// Weak, or the connection would keep itself.
     windows: OnceLock<Weak<Windows>>,
-    strays: Strays,
+    strays: Arc<Strays>,
     doors: Doors,
 }
 
@@ -117,6 +117,7 @@ impl CdpBrowser {
         let windows = Arc::clone(&self.windows);
         let context = Arc::new_cyclic(|me| {
             let context = CdpContext::new(id.to_owned(), unit, world, self.connection.clone(), windows, browser, Weak::clone(me));
+            let context = context.among_strays(&self.targets.strays);
             if self.kept.is_none() { context.among_a_persons() } else { context }
         });
         let mut contexts = self.targets.contexts();
@@ -326,7 +327,7 @@ impl Listener for Targets {
             }
             browser::DownloadProgress::METHOD => {
                 if let Some(event) = read(params) {
-                    self.strays.progressed(&self.all(), &event);
+                    self.strays.progressed(&self.all(), event);
                 }
             }
             _ => {}

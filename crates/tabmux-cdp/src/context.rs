@@ -68,6 +68,8 @@ pub(crate) struct CdpContext {
     making: Arc<tokio::sync::Mutex<()>>,
     /// Whether a new page says whose it is.
     marks_pages: bool,
+    /// Downloads of the browser that nobody knows of.
+    strays: Arc<Strays>,
     inner: Mutex<Inner>,
 }
 
@@ -90,6 +92,8 @@ struct Inner {
     unclosed: HashMap<String, Arc<CdpPage>>,
     /// Pages that are gone, newest last: the browser's list still names them for a moment.
     gone: VecDeque<String>,
+    /// Pages that came up by themselves, newest last, gone or not.
+    came: VecDeque<String>,
     popups: mpsc::Sender<Popup>,
     unheard: Option<mpsc::Receiver<Popup>>,
     /// Brings what is on its way to it; ends with the context.
@@ -111,12 +115,13 @@ impl CdpContext {
             pages: Some(HashMap::new()),
             unclosed: HashMap::new(),
             gone: VecDeque::new(),
+            came: VecDeque::new(),
             popups,
             unheard: Some(unheard),
             filling: None,
         };
-        let (making, world) = (Arc::default(), Arc::new(world));
-        Self { me, handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, inner: Mutex::new(inner) }
+        let (making, world, strays, inner) = (Arc::default(), Arc::new(world), Arc::default(), Mutex::new(inner));
+        Self { me, handle: Handle(id), unit, browser, world, connection, windows, making, marks_pages: false, strays, inner }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -138,6 +143,11 @@ impl CdpContext {
 
     pub(crate) fn has(&self, target: &str) -> bool {
         self.page(target).is_some()
+    }
+
+    /// Whether a page that came up by itself was one of its own.
+    pub(crate) fn had(&self, target: &str) -> bool {
+        self.inner().came.iter().any(|came| came == target)
     }
 
     /// As the browser wants it: none is the profile's own.
@@ -176,6 +186,12 @@ impl CdpContext {
     /// Where its pages begin. In a person's profile the fragment says that a page is ours until it is on record.
     pub(crate) fn cradle(&self) -> String {
         if self.marks_pages { format!("{BLANK}#{}", self.handle.0) } else { BLANK.into() }
+    }
+
+    /// What its pages download is among these, if they are gone too soon.
+    pub(crate) fn among_strays(mut self, strays: &Arc<Strays>) -> Self {
+        self.strays = Arc::clone(strays);
+        self
     }
 
     /// Its pages come up among those of a person.
@@ -402,11 +418,19 @@ impl Context for CdpContext {
 
 impl Inner {
     fn forget(&mut self, target: &str) {
-        if self.gone.len() == MAX_GONE {
-            self.gone.pop_front();
-        }
-        self.gone.push_back(target.to_owned());
+        remember(&mut self.gone, target);
     }
+
+    fn came_up(&mut self, target: &str) {
+        remember(&mut self.came, target);
+    }
+}
+
+fn remember(targets: &mut VecDeque<String>, target: &str) {
+    if targets.len() == MAX_GONE {
+        targets.pop_front();
+    }
+    targets.push_back(target.to_owned());
 }
 
 pub(crate) fn closed() -> DriverError {

@@ -36,8 +36,10 @@ mod world;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tabmux_driver::{
     Acted, Action, Article, Awaited, Certificates, Changes, Dialog, DialogAnswer, DriverError, Element, Emulation, HOUSEKEEPING, Handle,
@@ -64,6 +66,9 @@ use underway::Underway;
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
 const KEPT_BODIES: i64 = 10 * 1024 * 1024;
 
+/// How long a page that came up by itself may take to answer before it counts as stuck. Who clicked waits for it as long.
+const STUCK: Duration = Duration::from_millis(500);
+
 #[derive(Debug)]
 pub(crate) struct CdpPage {
     handle: Handle,
@@ -85,12 +90,45 @@ pub(crate) struct CdpPage {
 impl CdpPage {
     /// Attaches to a target and begins to listen. Nothing the page says from here on is missed.
     pub(crate) async fn attach(connection: &Connection, target: &str, url: String, world: &Arc<World>) -> Result<Arc<Self>> {
+        let (page, prepared) = Self::meet(connection, target, url, world).await?;
+        tokio::time::timeout(HOUSEKEEPING, prepared).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
+        Ok(page)
+    }
+
+    /// The same, but only the browser has answered: the page itself may be stuck. Everything it is to hear is on its way.
+    pub(crate) async fn meet(
+        connection: &Connection,
+        target: &str,
+        url: String,
+        world: &Arc<World>,
+    ) -> Result<(Arc<Self>, BoxFuture<'static, Result<()>>)> {
         let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         let state = Arc::new(PageState::new(target, url));
         let page = Self::listening(connection, target, session, state, world);
-        tokio::time::timeout(HOUSEKEEPING, page.prepare()).await.map_err(|_| CdpError::Late { method: "Page.enable" })??;
-        Ok(page)
+        let prepared = Box::pin(page.prepare());
+        Ok((page, prepared))
+    }
+
+    /// Waits until a page that came up by itself is prepared, but not for one that a dialog or a busy script keeps from answering: that one is
+    /// prepared whenever it goes on, and is a page until then too.
+    pub(crate) async fn prepared_or_stuck(&self, mut prepared: BoxFuture<'static, Result<()>>) -> Result<()> {
+        let mut progress = self.state.watch();
+        let asks = progress.wait_for(|now| now.dialogs > 0);
+        tokio::select! {
+            biased;
+            done = &mut prepared => return done,
+            _ = asks => {}
+            () = tokio::time::sleep(STUCK) => {}
+        }
+        let target = self.handle.0.clone();
+        // Ends with the page.
+        tokio::spawn(async move {
+            if let Err(error) = prepared.await {
+                tracing::debug!(%error, target, "a page that was stuck is not prepared");
+            }
+        });
+        Ok(())
     }
 
     /// Goes on with the session a former daemon had. Everything is set up in it and the page itself is not asked, so one that
@@ -144,8 +182,8 @@ impl CdpPage {
         &self.session
     }
 
-    /// All at once; the answers are waited for together.
-    async fn prepare(&self) -> Result<()> {
+    /// All at once, and queued by now; the answers are waited for together.
+    fn prepare(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         let session = Some(self.session.as_str());
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
@@ -178,13 +216,16 @@ impl CdpPage {
             connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
-        let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
-        enabled?;
-        script?;
-        // Only now: headless-shell crashes the opener of a popup that is on its way into another process when it hears this among the others. Nobody
-        // waits for the answer; it comes before whatever the page is asked next.
-        drop(connection.send(session, &focus));
-        shown
+        let (connection, session) = (connection.clone(), self.session.clone());
+        async move {
+            let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
+            enabled?;
+            script?;
+            // Only now: headless-shell crashes the opener of a popup that is on its way into another process when it hears this among the others.
+            // Nobody waits for the answer; it comes before whatever the page is asked next.
+            drop(connection.send(Some(&session), &focus));
+            shown
+        }
     }
 
     /// What a page is made to see from its beginning.

@@ -9,6 +9,7 @@ use url::Url;
 use super::{CdpContext, closed, is_hidden};
 use crate::page::CdpPage;
 use crate::protocol::target::{GetTargetInfo, TargetInfo};
+use crate::windows::Turn;
 
 impl CdpContext {
     /// The browser made a page in this context. Called by the reader: what takes time goes to a task.
@@ -30,7 +31,7 @@ impl CdpContext {
 
     /// A page that nobody here asked for was opened by a page of this context: it joins it, or nobody would ever close it.
     async fn welcome(&self, info: &TargetInfo) -> Result<()> {
-        let _turn = self.turn().await;
+        let turn = self.turn().await;
         // Also one that was made here, and given up.
         if self.windows.has_made(&info.target_id) || self.inner().gone.contains(&info.target_id) {
             return Ok(());
@@ -45,7 +46,8 @@ impl CdpContext {
             // A person's settings or files: no page opened it, and it stays theirs.
             return Ok(());
         }
-        let joined = self.join(info).await;
+        self.owns_downloads_of(&info.target_id);
+        let joined = self.join(turn, info).await;
         if joined.is_err() {
             self.inner().pages.as_mut().and_then(|pages| pages.remove(&info.target_id));
             self.close_target(&info.target_id).await;
@@ -62,12 +64,15 @@ impl CdpContext {
         self.connection.call_in(None, &ask, HOUSEKEEPING).await.map(|now| now.target_info.url).unwrap_or_default()
     }
 
-    async fn join(&self, info: &TargetInfo) -> Result<()> {
+    /// Nobody waits for a page that does not answer: the turn ends as soon as it is one of this context's, and what it is made to see is on its way.
+    async fn join(&self, turn: Turn, info: &TargetInfo) -> Result<()> {
         if self.is_closed() {
             return Err(closed());
         }
-        let page = CdpPage::attach(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
+        let (page, prepared) = CdpPage::meet(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?;
         self.keep(&info.target_id, &page)?;
+        drop(turn);
+        page.prepared_or_stuck(prepared).await?;
         page.catch_up().await?;
         let popup = Popup { page, opener: info.opener_id.clone().map(Handle) };
         let sent = self.inner().popups.try_send(popup);

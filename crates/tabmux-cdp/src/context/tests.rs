@@ -1,7 +1,9 @@
 //! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
 
+mod downloads;
 mod early;
 mod paused;
+mod stuck;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -35,6 +37,8 @@ struct Inner {
     withholds: HashSet<&'static str>,
     withheld: Vec<Value>,
     refuses: HashSet<&'static str>,
+    /// Pages that answer nothing.
+    stuck: HashSet<&'static str>,
     pages: usize,
     /// What it says of its targets when asked.
     targets: Vec<Value>,
@@ -63,7 +67,9 @@ impl Played {
             let withheld = {
                 let mut inner = self.0.inner.lock().unwrap();
                 inner.commands.push(command.clone());
-                let withheld = inner.withholds.contains(method.as_str());
+                let of_stuck =
+                    command["sessionId"].as_str().and_then(|of| of.strip_prefix("of ")).is_some_and(|of| inner.stuck.contains(of));
+                let withheld = of_stuck || inner.withholds.contains(method.as_str());
                 if withheld {
                     inner.withheld.push(command.clone());
                 }
@@ -145,6 +151,7 @@ impl Played {
         let withheld = {
             let mut inner = self.0.inner.lock().unwrap();
             inner.withholds.clear();
+            inner.stuck.clear();
             std::mem::take(&mut inner.withheld)
         };
         for command in withheld {
@@ -168,8 +175,12 @@ impl Played {
 
     /// Waits until a command of this kind came, whatever it is about.
     async fn hears(&self, method: &str) {
+        self.hears_times(method, 1).await;
+    }
+
+    async fn hears_times(&self, method: &str, times: usize) {
         let mut heard = self.0.heard.subscribe();
-        let came = |_: &usize| self.0.inner.lock().unwrap().commands.iter().any(|command| command["method"] == method);
+        let came = |_: &usize| self.0.inner.lock().unwrap().commands.iter().filter(|command| command["method"] == method).count() >= times;
         tokio::time::timeout(PATIENCE, heard.wait_for(came)).await.unwrap_or_else(|_| panic!("{method}")).expect("it plays on");
     }
 }

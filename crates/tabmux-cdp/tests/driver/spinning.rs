@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tabmux_driver::{Browser, ContextSpec, Navigation, Page};
+use tabmux_cdp::find::Want;
+use tabmux_driver::{Browser, ContextSpec, Dialog, DialogAnswer, Navigation, Page, PageEvent};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -113,4 +114,47 @@ async fn a_busy_page_is_not_disturbed_by_a_move_within_it() {
     soon(page.evaluate(busy)).await.expect("it runs");
     soon(page.navigate(Navigation::To(&format!("{site}/here#part")))).await.expect("the page goes there");
     assert_eq!(soon(page.evaluate("[document.title, location.hash]")).await, Ok(json!(["done", "#part"])));
+}
+
+/// S4.23: nothing answers a dialog for its owner, and whoever has other pages does not wait.
+#[tokio::test]
+async fn a_page_that_asks_or_spins_while_it_comes_up_is_its_openers_and_holds_up_nobody() {
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let (spins, answered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (says_spins, says_answered) = (Arc::clone(&spins), Arc::clone(&answered));
+        let site = serve(move |request| match request.split(' ').nth(1).unwrap_or_default() {
+            "/asks" => page("<script>fetch('/answered?' + confirm('Delete?'))</script>"),
+            "/spins" => page(&format!("<script>{}</script>", SPIN.replace("/spins", "/says"))),
+            path @ ("/says" | "/answered?true") => {
+                if path == "/says" {
+                    says_spins.notify_one()
+                } else {
+                    says_answered.notify_one()
+                }
+                response("200 OK", "")
+            }
+            _ => page("<a id=asks target=_blank href=/asks>asks</a> <a id=spins target=_blank href=/spins>spins</a>"),
+        })
+        .await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let mut popups = context.popups();
+        let opener = soon(context.open_page()).await.expect("a page opens");
+        soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+
+        soon(opener.evaluate("document.querySelector('#asks').click()")).await.expect("it runs");
+        let asks = soon(popups.recv()).await.expect("it joins").page;
+        let asked = Dialog { kind: "confirm".into(), text: "Delete?".into() };
+        assert_eq!(soon(asks.events().recv()).await, Some(PageEvent::DialogOpened(asked.clone())), "{want:?}");
+        assert_eq!(soon(asks.answer_dialog(DialogAnswer::Accept { prompt: None })).await, Ok(asked), "{want:?}");
+        soon(answered.notified()).await;
+
+        soon(opener.evaluate("document.querySelector('#spins').click()")).await.expect("it runs");
+        soon(spins.notified()).await;
+        soon(context.open_page()).await.expect("another page opens");
+        let spins = soon(popups.recv()).await.expect("it joins").page;
+        assert_eq!(spins.url(), format!("{site}/spins"), "{want:?}");
+        assert_eq!(soon(opener.evaluate("1 + 1")).await, Ok(json!(2)), "{want:?}");
+        soon(spins.close()).await.expect("it closes");
+    }
 }

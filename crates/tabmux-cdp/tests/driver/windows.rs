@@ -74,18 +74,19 @@ impl Stage {
         soon(self.browser.connection().call(None, &target::GetTargets::default())).await.expect("they are listed").target_infos
     }
 
-    /// The person drags a tab into another window, with the helper's hands.
-    async fn drag(&self, page: &Handle, window: WindowId) {
+    /// Has the helper do something.
+    async fn helper(&self, expression: String) -> runtime::EvaluateReply {
         let helper = self.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("the helper is there");
         let attach = target::AttachToTarget { target_id: helper.target_id, flatten: Some(true) };
         let session = soon(self.browser.connection().call(None, &attach)).await.expect("it can be attached").session_id;
-        let moved = runtime::Evaluate {
-            expression: format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0),
-            await_promise: Some(true),
-            return_by_value: Some(true),
-            ..runtime::Evaluate::default()
-        };
-        let reply = soon(self.browser.connection().call(Some(&session), &moved)).await.expect("it runs");
+        let evaluate =
+            runtime::Evaluate { expression, await_promise: Some(true), return_by_value: Some(true), ..runtime::Evaluate::default() };
+        soon(self.browser.connection().call(Some(&session), &evaluate)).await.expect("it runs")
+    }
+
+    /// The person drags a tab into another window, with the helper's hands.
+    async fn drag(&self, page: &Handle, window: WindowId) {
+        let reply = self.helper(format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0)).await;
         assert_eq!(reply.result.value, Some(json!(json!({ "target": page.0 }).to_string())), "{reply:?}");
     }
 }
@@ -275,6 +276,23 @@ seen_and_unseen! {
         assert_eq!(soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ()), Err(DriverError::WindowGone));
         assert_eq!(pages().await, 1);
         assert_eq!(soon(other.evaluate("1")).await, Ok(json!(1)));
+    }
+
+    /// It is found a moment longer than it takes tabs, and Chrome has several names for that.
+    #[tokio::test]
+    async fn a_window_that_is_about_to_close_is_gone_and_one_that_takes_no_tab_is_full(stage: Stage) {
+        let (context, page, window) = stage.settled().await;
+        // So that the helper is there.
+        open(&context, Place::In(window)).await;
+        let refuse = "chrome.tabs.create = async () => { throw new Error('You cannot create new tabs while in locked fullscreen mode') }";
+        stage.helper(format!("{refuse}, 0")).await;
+        let refused = async || soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ());
+        assert_eq!(refused().await, Err(DriverError::WindowFull), "its pages are still there");
+        stage.helper("chrome.tabs.query = async () => [], 0".into()).await;
+        assert_eq!(refused().await, Err(DriverError::WindowGone));
+        let another = soon(context.open_page()).await.expect("a page opens");
+        assert_ne!(stage.window_of(another.handle()).await.window_id, window.0);
+        assert_eq!(soon(page.evaluate("1")).await, Ok(json!(1)));
     }
 
     /// S4.23: also where Chrome opens a new window, and where it does not say who opened the page.

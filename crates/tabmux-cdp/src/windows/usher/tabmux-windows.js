@@ -12,8 +12,11 @@ globalThis.tabmux = {
     if (!window) return { refused: "gone" };
     // In any other kind of window Chrome opens the tab elsewhere.
     if (window.type !== "normal") return { refused: "full" };
-    const tab = await chrome.tabs.create({ windowId, active: false, url });
-    return { target: await targetOf(tab.id) };
+    const tab = await chrome.tabs.create({ windowId, active: false, url }).catch(() => null);
+    const target = tab && (await targetOf(tab.id));
+    if (target) return { target };
+    // One that is about to close is still found, but takes no tab any more, and calls that by many names.
+    return { refused: (await chrome.tabs.query({ windowId })).length ? "full" : "gone" };
   },
   async bring(target, windowId) {
     const tabId = await tabOf(target);
