@@ -440,3 +440,23 @@ fn no_page_of_a_browser_of_our_own_gets_to_that_port_either() {
         is_refused();
     }
 }
+
+/// Where the person's own files go stays as it was; what an agent's page downloads is brought from there to its session.
+#[test]
+fn what_an_agent_downloads_in_somebodys_browser_is_told_and_is_its_sessions() {
+    let (lab, person) = (Lab::new(), Person::new(Shown::Headless));
+    let site = site::Site::answering(|path| match path {
+        "/home" => site::with("200 OK", "text/html", "", "<a id=get href=/file>Get</a>"),
+        _ => site::with("200 OK", "application/octet-stream", "Content-Disposition: attachment; filename=agents.bin\r\n", "12345"),
+    });
+    for isolation in ["window", "tab"] {
+        let client = client(&lab, &person.port.to_string());
+        let home = format!("http://127.0.0.1:{}/home", site.port());
+        client.ok("start_browser", &json!({"isolation": isolation, "navigationUrl": home}));
+        client.ok("click_element", &json!({"selector": "#get"}));
+        let listed = client.ok("downloads", &json!({"wait": true})).structured()["downloads"].clone();
+        let path = std::path::PathBuf::from(listed[0]["path"].as_str().unwrap_or_else(|| panic!("{listed}")));
+        assert!(path.starts_with(lab.state_dir().join("downloads")) && std::fs::read(&path).unwrap() == b"12345", "{listed}");
+        client.ok("close_session", &json!({}));
+    }
+}

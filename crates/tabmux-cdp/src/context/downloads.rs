@@ -91,22 +91,24 @@ impl CdpContext {
         self.strays.claim(self, target);
     }
 
-    /// A profile that several share has one place for all, from which each file goes to its owner. In a browser that is not
-    /// ours files stay where its person wants them.
+    /// A profile that several share has one place for all, from which each file goes to its owner. In a browser that is not ours that is where its person
+    /// wants files: nothing is changed there, and only what agents' pages downloaded is brought from it.
     pub(crate) async fn place_downloads(&self, browser: Whose) -> Result<()> {
         let Some(directory) = self.world.downloads.directory() else { return Ok(()) };
         let browser_context_id = self.browser_context();
         let place = match (&browser_context_id, browser) {
-            (Some(_), _) => directory.to_owned(),
-            (None, Whose::Ours) => staging(directory),
-            (None, Whose::Theirs) => return Ok(()),
+            (Some(_), _) => Some(directory.to_owned()),
+            (None, Whose::Ours) => Some(staging(directory)),
+            (None, Whose::Theirs) => None,
         };
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&place);
-        made.map_err(|error| DriverError::Unsupported(format!("{} cannot be made: {error}.", place.display())))?;
+        for made in std::iter::once(directory).chain(place.as_deref()) {
+            let made_it = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(made);
+            made_it.map_err(|error| DriverError::Unsupported(format!("{} cannot be made: {error}.", made.display())))?;
+        }
         let behavior = SetDownloadBehavior {
-            behavior: "allowAndName".into(),
+            behavior: if place.is_some() { "allowAndName" } else { "default" }.into(),
             browser_context_id,
-            download_path: Some(place.to_string_lossy().into_owned()),
+            download_path: place.map(|place| place.to_string_lossy().into_owned()),
             events_enabled: Some(true),
         };
         self.connection.call_in(None, &behavior, HOUSEKEEPING).await?;

@@ -101,11 +101,16 @@ impl Inner {
         self.list.borrow().iter().find(|download| download.id == id && download.state == DownloadState::InProgress).cloned()
     }
 
-    /// The file is whole: it gets its name. `file` is where the browser says it is.
+    /// The file is whole: it gets its name. `file` is where the browser says it is; where it cannot be brought from there (somebody else's browser may be
+    /// on another machine) that place is told.
     fn finish(&self, id: &str, file: Option<PathBuf>) {
         let (Some(directory), Some(download)) = (&self.directory, self.waits_for(id)) else { return };
-        let file = file.or_else(|| arrived(directory, id));
-        let settled = file.ok_or_else(|| std::io::ErrorKind::NotFound.into()).and_then(|file| settle(&file, directory, &download.name));
+        let settled = match file.or_else(|| arrived(directory, id)) {
+            Some(file) => {
+                settle(&file, directory, &download.name).or_else(|error| if is_near(&file, directory) { Err(error) } else { Ok(file) })
+            }
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
         match settled {
             Ok(path) => self.change(id, |download| {
                 download.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -148,6 +153,11 @@ impl Inner {
             }
         }
     }
+}
+
+/// Whether a file was put there by us.
+fn is_near(file: &Path, directory: &Path) -> bool {
+    file.parent().is_some_and(|place| place == directory || place == staging(directory))
 }
 
 fn places(directory: &Path, id: &str) -> impl Iterator<Item = PathBuf> {
