@@ -36,7 +36,7 @@ pub(super) struct Seat {
 const MAX_SAMPLES: usize = 1000;
 const MIN_SAMPLES: usize = 5;
 /// Browsers go on for a moment after the last page has loaded.
-const SETTLE: Duration = Duration::from_secs(1);
+pub(super) const SETTLE: Duration = Duration::from_secs(1);
 
 /// Ends the tree when nobody has called it off in time.
 pub(super) struct Watchdog {

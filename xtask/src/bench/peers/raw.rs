@@ -33,14 +33,19 @@ impl RawPipe {
         let input = child.stdin.take().context("stdin is piped")?;
         let output = BufReader::new(child.stdout.take().context("stdout is piped")?);
         let mut raw = Self { child, input, output, session: None, next_id: 0 };
-        let context = raw.call("Target.createBrowserContext", &json!({}))?["browserContextId"].clone();
-        let target = raw.call("Target.createTarget", &json!({"url": "about:blank", "browserContextId": context}))?["targetId"].clone();
-        let session = raw.call("Target.attachToTarget", &json!({"targetId": target, "flatten": true}))?["sessionId"].clone();
-        raw.session = session.as_str().map(str::to_owned);
-        raw.call("Page.enable", &json!({}))?;
-        raw.call("Page.navigate", &json!({"url": url}))?;
-        raw.event("Page.loadEventFired")?;
+        raw.open_context(url)?;
         Ok(raw)
+    }
+
+    /// A context of its own, at this page; the next calls are for it.
+    pub(super) fn open_context(&mut self, url: &str) -> Result<()> {
+        let context = self.browser("Target.createBrowserContext", &json!({}))?["browserContextId"].clone();
+        let target = self.browser("Target.createTarget", &json!({"url": "about:blank", "browserContextId": context}))?["targetId"].clone();
+        let session = self.browser("Target.attachToTarget", &json!({"targetId": target, "flatten": true}))?["sessionId"].clone();
+        self.session = session.as_str().map(str::to_owned);
+        self.call("Page.enable", &json!({}))?;
+        self.call("Page.navigate", &json!({"url": url}))?;
+        self.event("Page.loadEventFired")
     }
 
     /// The same question as tabmux asks, with the same parameters.

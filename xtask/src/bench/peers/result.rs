@@ -73,6 +73,9 @@ pub(super) struct Tally {
 pub(super) struct Floor {
     pub(super) tabmux: Spread,
     pub(super) raw: Spread,
+    /// What tabmux's browser weighs with as many contexts and a bare client: no daemon, no shims, nobody's tools.
+    #[serde(default)]
+    pub(super) bare_kb: u64,
 }
 
 const PROBLEM_CHARS: usize = 300;

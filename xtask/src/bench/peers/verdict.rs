@@ -3,7 +3,7 @@
 //! against a process for each call the pipe itself would be the measure.
 
 use super::agent::{Browser, Door, Product};
-use super::result::{Cell, Measured, Run};
+use super::result::{Cell, Floor, Measured, Run};
 use crate::bench::{Holds, Row};
 
 pub(super) const JUDGED_AGENTS: usize = 10;
@@ -75,6 +75,7 @@ pub(super) fn verdicts(run: &Run) -> Vec<Row> {
             None => rows.push(unmeasured(pairing.name, "tabmux was not measured with ten agents")),
         }
     }
+    rows.extend(run.floor.filter(|floor| floor.bare_kb > 0).map(|floor| bare(&field, floor)));
     rows.push(field.factor(
         "calls per second, times the best peer",
         CALLS_FACTOR,
@@ -162,6 +163,23 @@ impl Field<'_> {
             Better::More => numbers.max_by(|a, b| a.1.total_cmp(&b.1)),
         }
     }
+}
+
+/// Below what the browser weighs by itself nobody gets, whatever the limit says.
+fn bare(field: &Field, floor: Floor) -> Row {
+    let what =
+        "same binary, headless-shell: memory of a bare browser with ten contexts and no tool at all, of the best with a client per agent";
+    let same = |cell: &Cell| cell.browser == Browser::SameAsTabmux && cell.door == Door::OwnClient;
+    let Some((cell, best)) = field.best(Better::Less, same, memory) else { return unmeasured(what, "no peer was measured") };
+    let measured = format!(
+        "{:.0} % ({}; {} {}: {})",
+        floor.bare_kb as f64 / best * 100.0,
+        megabytes(floor.bare_kb as f64),
+        cell.product.name(),
+        cell.setup,
+        megabytes(best)
+    );
+    Row { what: what.into(), measured, limit: "–".into(), holds: Holds::Unjudged }
 }
 
 fn floor(run: &Run) -> Row {
