@@ -36,7 +36,7 @@ use agent::{Browser, Contender, Ground, Product};
 pub(super) use browsers::Browsers;
 use check::Question;
 use install::Installed;
-use measure::{Pace, SETTLE, ask, measure, open};
+use measure::{Pace, ask, measure, open, weigh_bare};
 use pages::{Page, Pages};
 pub(super) use raw::RawPipe;
 use reading::Extent;
@@ -280,22 +280,7 @@ fn measure_floor(installed: &Installed, browsers: &Browsers, pages: &Pages) -> R
     if tally.wrong + tally.errors > 0 {
         bail!("the comparison with a bare pipe had wrong answers: {tally:?}");
     }
-    Ok(Floor { tabmux: Spread::of(ours), raw: Spread::of(bare), bare_kb: weigh_bare(browsers, pages)? })
-}
-
-/// As many contexts as there are agents, each at a page of its own, in a browser with nobody but a pipe client.
-fn weigh_bare(browsers: &Browsers, pages: &Pages) -> Result<u64> {
-    let directory = tempfile::tempdir()?;
-    let url = |agent| pages.url(Page { agent, visit: 0 });
-    let mut raw = RawPipe::open(&browsers.shell, &directory.path().join("bare"), &url(0))?;
-    for agent in 1..JUDGED_AGENTS {
-        raw.open_context(&url(agent))?;
-    }
-    std::thread::sleep(SETTLE);
-    let weight = tree::weigh()?;
-    drop(raw);
-    tree::end()?;
-    Ok(weight.memory_kb)
+    Ok(Floor { tabmux: Spread::of(ours), raw: Spread::of(bare), bare_kb: weigh_bare(&browsers.shell, pages, JUDGED_AGENTS)? })
 }
 
 fn preface(installed: &Installed, browsers: &Browsers) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! One contender with K agents: ready, memory, one call at a time, all at once. A contender that hangs is ended with
 //! all its processes when its time is over, and every wait here ends with them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use super::agent::{Agent, Contender, Ground};
 use super::check::Question;
 use super::pages::{Page, Pages};
+use super::raw::RawPipe;
 use super::result::{Measured, Spread, Tally};
 use super::tree;
 
@@ -36,7 +38,7 @@ pub(super) struct Seat {
 const MAX_SAMPLES: usize = 1000;
 const MIN_SAMPLES: usize = 5;
 /// Browsers go on for a moment after the last page has loaded.
-pub(super) const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// Ends the tree when nobody has called it off in time.
 pub(super) struct Watchdog {
@@ -86,6 +88,21 @@ fn measure_watched(contender: &Contender, ground: &Ground, pages: &Pages, agents
         calls_per_s,
         tally,
     })
+}
+
+/// As many contexts as there are agents, each at a page of its own, in a browser with nobody but a pipe client.
+pub(super) fn weigh_bare(browser: &Path, pages: &Pages, agents: usize) -> Result<u64> {
+    let directory = tempfile::tempdir()?;
+    let url = |agent| pages.url(Page { agent, visit: 0 });
+    let mut raw = RawPipe::open(browser, &directory.path().join("bare"), &url(0))?;
+    for agent in 1..agents {
+        raw.open_context(&url(agent))?;
+    }
+    std::thread::sleep(SETTLE);
+    let weight = tree::weigh()?;
+    drop(raw);
+    tree::end()?;
+    Ok(weight.memory_kb)
 }
 
 /// Opens all agents at the same time; those that fail are left out and counted.
