@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::{Context, Domains, Emulation, Isolation, Page};
+use tabmux_driver::{Context, Dialog, Domains, Emulation, Isolation, Page};
 
 use crate::reply::placed;
 
@@ -45,6 +45,10 @@ pub trait Pages: Send + Sync {
     /// Refuses what cannot be told apart by site, where the call is for some sites only.
     fn may_see_all(&self) -> Result<(), Fault> {
         Ok(())
+    }
+    /// Which other tabs have an open dialog, as far as the call may be told.
+    fn asking(&self) -> Vec<(TabId, Dialog)> {
+        Vec::new()
     }
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);

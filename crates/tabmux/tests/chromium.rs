@@ -202,6 +202,28 @@ fn after_a_page_was_allowed_to_leave_the_next_call_meets_the_next_page() {
     assert_eq!(eval(&client, "location.pathname"), json!("/next"));
 }
 
+/// A page and what it opened run in one thread, so both stand still: the call that is under way on the first says so at once.
+#[test]
+fn a_dialog_of_a_popup_ends_its_openers_call_and_is_answered_by_the_name_of_its_tab() {
+    let (lab, site) = (Lab::real(), site());
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site}));
+    eval(&client, "!!(window.popup = open('/popup'))");
+    until("the popup is there", SOON, || {
+        (eval(&client, "popup.document.readyState + popup.location.pathname") == "complete/popup").then_some(())
+    });
+    let ask = "new Promise((done) => setTimeout(() => done(popup.confirm('Delete?'))))";
+    let began = std::time::Instant::now();
+    let told = client.fails("evaluate", &json!({"script": format!("window.asked = {ask}")}), "dialog_open");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(told.contains("Tab t2") && told.contains("(confirm): \"Delete?\"") && told.contains("tabId t2"), "{told}");
+    let late = client.fails("evaluate", &json!({"script": "1", "timeout": 500}), "timeout");
+    assert!(late.contains("handle_dialog and tabId t2"), "{late}");
+    assert!(client.fails("handle_dialog", &json!({}), "bad_argument").contains("tabId t2"));
+    client.ok("handle_dialog", &json!({"tabId": "t2"}));
+    assert_eq!(client.ok("evaluate", &json!({"tabId": "t1", "script": "window.asked"})).result()["value"], json!(true));
+}
+
 /// S4.23: a popup is a tab of the session whose page opened it.
 #[test]
 fn a_popup_joins_the_session_of_its_opener() {

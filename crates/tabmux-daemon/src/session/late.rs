@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, TabId};
 use tabmux_tools::{Arguments, Content, Late, Pages, Reply, place, visible_line, visible_quoted};
 use tokio::time::Instant;
 
 use super::Errand;
 use super::pages::CallPages;
+use super::world::{answer_in, described};
 
 /// Until when a call may run, and how long that was when it came.
 #[derive(Clone, Copy, Debug)]
@@ -56,13 +57,23 @@ pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
             hint = format!("The function last gave {}. {hint}", visible_line(&given));
         }
     }
+    if let Some((tab, asks)) = asks_elsewhere(pages) {
+        return Fault::new(Code::Timeout, format!("{message}. {asks}"), format!("{} {hint}", answer_in(tab)));
+    }
     Fault::new(Code::Timeout, format!("{message}."), hint)
 }
 
 /// An act was done, and the page had not come to rest after it.
 pub(super) fn note(reply: &mut Reply, pages: &CallPages) {
     let waits = waits_for(pages);
-    reply.content.push(Content::Text(format!("The time was up before the page came to rest{waits}; snapshot shows what changed.")));
+    let asks = asks_elsewhere(pages).map(|(tab, asks)| format!(" {asks} {}", answer_in(tab))).unwrap_or_default();
+    reply.content.push(Content::Text(format!("The time was up before the page came to rest{waits}; snapshot shows what changed.{asks}")));
+}
+
+/// Pages that one opened stand still together, so the dialog of another tab may be all there is to it.
+fn asks_elsewhere(pages: &CallPages) -> Option<(TabId, String)> {
+    let (tab, dialog) = pages.asking().into_iter().next()?;
+    Some((tab, format!("Tab {tab} has {}, for which this page may wait.", described(&dialog))))
 }
 
 fn waits_for(pages: &CallPages) -> String {

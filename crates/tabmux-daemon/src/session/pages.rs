@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::join_all;
 use tabmux_core::{Admitted, Code, Fault, LostTab, Party, Session, TabId};
-use tabmux_driver::{Context, Domains, Emulation, Page};
+use tabmux_driver::{Context, Dialog, Domains, Emulation, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
 use super::Turn;
 use super::reach::Reach;
-use super::world::{World, dialog_fault};
+use super::world::{World, dialog_elsewhere, dialog_fault};
 
 pub(super) struct CallPages {
     world: Arc<World>,
@@ -121,14 +121,16 @@ impl CallPages {
         }
         self.note(tab);
         match page.dialog() {
-            Some(dialog) if self.turn == Turn::Queue => Err(self.told_of_page(dialog_fault(&dialog))),
+            Some(dialog) if self.turn == Turn::Queue => Err(self.told_of_dialog(tab, &dialog)),
             _ => Ok((tab, page)),
         }
     }
 
-    /// What the page it works on says to the call, unless that page is out of its reach.
-    pub(super) fn told_of_page(&self, fault: Fault) -> Fault {
-        let (_, url) = self.worked_on();
+    /// What a page says to the call in a dialog, unless that page is out of its reach.
+    pub(super) fn told_of_dialog(&self, tab: TabId, dialog: &Dialog) -> Fault {
+        let url = self.world.page(tab).map(|page| page.url());
+        let own = self.working_on().0 == Some(tab);
+        let fault = if own { dialog_fault(dialog) } else { dialog_elsewhere(tab, dialog) };
         self.check_where_it_ended(url.as_deref()).err().unwrap_or(fault)
     }
 
@@ -292,6 +294,12 @@ impl Pages for CallPages {
 
     fn may_see_all(&self) -> Result<(), Fault> {
         self.reach.check_whole()
+    }
+
+    fn asking(&self) -> Vec<(TabId, Dialog)> {
+        let (tabs, own) = (self.tabs().unwrap_or_default().0, self.working_on().0);
+        let others = tabs.into_iter().filter(|tab| Some(*tab) != own).filter_map(|tab| Some((tab, self.world.page(tab)?)));
+        others.filter(|(_, page)| self.may_see(&page.url())).filter_map(|(tab, page)| Some((tab, page.dialog()?))).collect()
     }
 
     fn moved(&self, tab: TabId) {

@@ -22,7 +22,7 @@ use super::{Lasting, Making};
 use crate::hub::Hub;
 use crate::sources::Whence;
 use call::Running;
-pub(super) use call::dialog_fault;
+pub(super) use call::{answer_in, described, dialog_elsewhere, dialog_fault};
 pub(super) use context::close_context;
 
 /// What can be done about a lost browser where the session was saved.
@@ -46,6 +46,8 @@ pub(super) struct World {
     /// The browser that the context is in.
     browser: Mutex<Option<Arc<dyn Browser>>>,
     pages: Mutex<BTreeMap<TabId, Arc<dyn Page>>>,
+    /// Which tab opened a tab, where the browser says.
+    openers: Mutex<BTreeMap<TabId, TabId>>,
     news: Mutex<News>,
     /// The call that has the turn: the tab it works on, and how to end it.
     running: Mutex<Option<Running>>,
@@ -91,6 +93,7 @@ impl World {
             context: tokio::sync::Mutex::default(),
             browser: Mutex::default(),
             pages: Mutex::default(),
+            openers: Mutex::default(),
             news: Mutex::default(),
             running: Mutex::default(),
             loss: Mutex::default(),
@@ -197,6 +200,7 @@ impl World {
         let page = &popup.page;
         match self.hub.decide_now(|registry, _| registry.add_popup(self.id, page.handle().0.as_str().into(), page.url())) {
             Ok(tab) => {
+                self.note_opener(tab, popup);
                 self.add_page(tab, page);
                 self.settle_popup(context, tab, page).await;
                 self.add_news_of(tab, format!("A page opened tab {tab}; select_page goes there."));
@@ -208,6 +212,20 @@ impl World {
             }
         }
         self.popups.send_modify(|count| *count += 1);
+    }
+
+    fn note_opener(&self, tab: TabId, popup: &Popup) {
+        let pages = locked(&self.pages);
+        let opener = pages.iter().find(|(_, page)| popup.opener.as_ref() == Some(page.handle())).map(|(opener, _)| *opener);
+        let mut openers = locked(&self.openers);
+        openers.retain(|tab, _| pages.contains_key(tab));
+        openers.extend(opener.map(|opener| (tab, opener)));
+    }
+
+    /// Whether one tab is another, or opened it, or opened what opened it.
+    fn has_opened(&self, opener: TabId, tab: TabId) -> bool {
+        let openers = locked(&self.openers);
+        std::iter::successors(Some(tab), |tab| openers.get(tab).copied()).any(|above| above == opener)
     }
 
     /// Whether its pages are in this context.

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tabmux_core::{Code, Fault};
-use tabmux_driver::DialogAnswer;
+use tabmux_core::{Code, Fault, TabId};
+use tabmux_driver::{Dialog, DialogAnswer, DriverError};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::failed;
@@ -47,13 +47,33 @@ impl PageTool for Answer {
             }
         };
         let (tab, page) = cx.page().await?;
-        let dialog = page.answer_dialog(answer).await.map_err(failed)?;
+        let dialog = match page.answer_dialog(answer).await {
+            Err(DriverError::NoDialog) => return Err(none_open(tab, &cx.asking())),
+            answered => answered.map_err(failed)?,
+        };
         let text = format!("{verb} the {}: {}.", dialog.kind, visible::quoted(&dialog.text));
         Ok(Reply::text(text).about(tab, &page).with("dialog", dialog.kind))
     }
 
     fn skips_queue(&self) -> bool {
         true
+    }
+}
+
+/// Another tab's dialog is named and not answered: who does not name a tab may not know whose it is.
+fn none_open(tab: TabId, elsewhere: &[(TabId, Dialog)]) -> Fault {
+    match elsewhere {
+        [] => failed(DriverError::NoDialog),
+        [(other, dialog)] => Fault::new(
+            Code::BadArgument,
+            format!("No dialog is open in tab {tab}; tab {other} has one ({}): {}.", dialog.kind, visible::quoted(&dialog.text)),
+            format!("Call handle_dialog with tabId {other}."),
+        ),
+        several => {
+            let tabs: Vec<String> = several.iter().map(|(other, _)| other.to_string()).collect();
+            let message = format!("No dialog is open in tab {tab}; tabs {} have one each.", tabs.join(", "));
+            Fault::new(Code::BadArgument, message, "Call handle_dialog with the tabId of one of these.")
+        }
     }
 }
 

@@ -75,3 +75,21 @@ async fn who_may_see_some_sites_is_told_of_no_other_at_the_deadline() {
     let late = waits.await.unwrap().unwrap_err();
     assert!(late.code == Code::PolicyDenied && !late.to_string().contains("Balance"), "{late}");
 }
+
+/// Pages that opened each other stand still together.
+#[tokio::test]
+async fn a_call_that_ran_into_its_deadline_while_another_tab_asks_something_says_so() {
+    let (house, agent) = half_loaded().await;
+    agent.ok("new_page", json!({})).await;
+    let page = house.session().page(TabId(2)).unwrap();
+    let asking = tokio::spawn(async move { page.evaluate("alert(\"stop\")").await });
+    eventually("it asks", || house.session().page(TabId(2)).unwrap().dialog().is_some()).await;
+    let late = agent.fault("evaluate", json!({"tabId": "t1", "script": "hang()", "timeout": 500})).await;
+    let asks = "Tab t2 has a dialog (alert): \"stop\", for which this page may wait.";
+    assert!(late.code == Code::Timeout && late.message.ends_with(asks), "{late}");
+    assert!(late.hint.starts_with("Answer it with handle_dialog and tabId t2. Look at the page"), "{late}");
+    let said = agent.ok("click_element", json!({"selector": "#go", "timeout": 3000})).await.text;
+    assert!(said.contains(&format!("snapshot shows what changed. {asks} Answer it with handle_dialog and tabId t2.")), "{said}");
+    agent.ok("handle_dialog", json!({"tabId": "t2"})).await;
+    asking.await.unwrap().unwrap();
+}

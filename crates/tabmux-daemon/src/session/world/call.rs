@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tabmux_core::{Code, Fault, TabId};
+use tabmux_core::{Code, Fault, Party, TabId};
 use tabmux_driver::{Dialog, DriverError};
 use tabmux_tools::{Arguments, Common, Pages, Reply};
 use tokio::sync::oneshot;
@@ -23,26 +23,26 @@ const POPUP: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Running {
+    party: Party,
     tab: Option<TabId>,
-    interrupt: Option<oneshot::Sender<Fault>>,
+    /// Takes the dialog that ends it, and the tab it is open in.
+    interrupt: Option<oneshot::Sender<(TabId, Dialog)>>,
 }
 
 impl World {
-    /// An opening dialog ends the call that runs on its page: nothing else would (contract).
+    /// An opening dialog ends the call that runs on its page, or on the one that opened that: both may stand still, and nothing else would end
+    /// it (contract). To everybody else it is news, unless they meet it with their next call on that page anyway.
     pub(super) fn dialog_opened(&self, tab: TabId, dialog: &Dialog) {
-        let mut running = locked(&self.running);
-        let interrupt = running.as_mut().filter(|running| running.tab == Some(tab)).and_then(|running| running.interrupt.take());
-        match interrupt {
+        let news = format!("Tab {tab} opened {}. {}", described(dialog), answer_in(tab));
+        let interrupt = locked(&self.running).as_mut().and_then(|running| {
+            let works_on = running.tab.filter(|works_on| self.has_opened(*works_on, tab))?;
+            Some((running.interrupt.take()?, works_on, running.party))
+        });
+        match interrupt.map(|(interrupt, works_on, party)| (interrupt.send((tab, dialog.clone())), works_on, party)) {
             // The call may have just ended; then its reply went out and the dialog is said by the next one.
-            Some(interrupt) => drop(interrupt.send(dialog_fault(dialog))),
-            None => self.add_news_of(
-                tab,
-                format!(
-                    "Tab {tab} opened a dialog ({}): {}. Answer it with handle_dialog.",
-                    dialog.kind,
-                    tabmux_tools::visible_quoted(&dialog.text)
-                ),
-            ),
+            Some((_, works_on, _)) if works_on == tab => {}
+            Some((Ok(()), _, party)) => self.tell_others_of(party, tab, news),
+            Some((Err(_), ..)) | None => self.add_news_of(tab, news),
         }
     }
 
@@ -65,7 +65,7 @@ impl World {
         let Job { admitted, written, grant, errand, common, args, turn, limit, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
-            *locked(&self.running) = Some(Running { tab: None, interrupt: Some(interrupt) });
+            *locked(&self.running) = Some(Running { party: admitted.party, tab: None, interrupt: Some(interrupt) });
         }
         let pages = CallPages::new(Arc::clone(self), admitted, Reach::of(grant), turn);
         let run = async {
@@ -83,7 +83,7 @@ impl World {
         let outcome = tokio::select! {
             biased;
             ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
-            Ok(dialog) = interrupted => Err(pages.told_of_page(dialog)),
+            Ok((tab, dialog)) = interrupted => Err(pages.told_of_dialog(tab, &dialog)),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };
@@ -162,9 +162,29 @@ impl World {
 }
 
 pub(in crate::session) fn dialog_fault(dialog: &Dialog) -> Fault {
+    DriverError::DialogOpen { kind: dialog.kind.clone(), text: cut(dialog) }.into()
+}
+
+/// The same for a dialog of another tab than the call's own.
+pub(in crate::session) fn dialog_elsewhere(tab: TabId, dialog: &Dialog) -> Fault {
+    let message = format!("Tab {tab}, which this page opened, has {}.", described(dialog));
+    Fault::new(Code::DialogOpen, message, format!("{} Then go on.", answer_in(tab)))
+}
+
+/// A dialog and as much of its words as is worth reading.
+pub(in crate::session) fn described(dialog: &Dialog) -> String {
+    format!("a dialog ({}): {}", dialog.kind, tabmux_tools::visible_quoted(&cut(dialog)))
+}
+
+/// What is to be done about it, wherever the next call would look for it.
+pub(in crate::session) fn answer_in(tab: TabId) -> String {
+    format!("Answer it with handle_dialog and tabId {tab}.")
+}
+
+fn cut(dialog: &Dialog) -> String {
     let end = dialog.text.floor_char_boundary(MAX_DIALOG_BYTES);
     let cut = if end < dialog.text.len() { "…" } else { "" };
-    DriverError::DialogOpen { kind: dialog.kind.clone(), text: format!("{}{cut}", &dialog.text[..end]) }.into()
+    format!("{}{cut}", &dialog.text[..end])
 }
 
 #[cfg(test)]
