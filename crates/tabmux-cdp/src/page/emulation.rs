@@ -61,7 +61,6 @@ impl Eyes<'_> {
             self.show_place(wanted, before, &mut asked);
         }
         self.show_shared(wanted, before, &mut asked);
-        self.show_line(wanted, before, &mut asked);
         let waiting = Waiting::of(world, wanted);
         if waiting != Waiting::of(world, before) {
             requests::let_wait(self, waiting, &mut asked);
@@ -74,6 +73,7 @@ impl Eyes<'_> {
         self.show_looks(wanted, before, asked);
         self.show_agent(wanted, before, asked);
         self.show_region(wanted, before, asked);
+        self.show_line(wanted, before, asked);
         if wanted.cpu != before.cpu {
             self.ask("cpu", &emulation::SetCPUThrottlingRate { rate: wanted.cpu.unwrap_or(1.0) }, asked);
         }

@@ -38,16 +38,24 @@ struct Stage {
     site: String,
 }
 
+fn host(request: &str) -> &str {
+    request.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default()
+}
+
 /// One site, which is another one under another name.
 async fn site() -> String {
     support::serve(|request| {
         let path = request.split(' ').nth(1).unwrap_or_default();
         match path.split('?').next().unwrap_or_default() {
             "/frame" => support::page(FRAME),
+            "/nothing" => support::response("204 No Content", ""),
+            // One of the page's own site in one that is not.
+            "/within" => {
+                support::page(&format!("<iframe src='http://{}/frame'></iframe>", host(request).replace("localhost", "127.0.0.1")))
+            }
             "/worker.js" => support::response("200 OK\r\nContent-Type: text/javascript", WORKER),
             _ => {
-                let other =
-                    request.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default().replace("127.0.0.1", "localhost");
+                let other = host(request).replace("127.0.0.1", "localhost");
                 support::page(&format!("<input id=own><iframe id=frame width=600 height=300 src='http://{other}/frame'></iframe>"))
             }
         }
@@ -88,7 +96,10 @@ async fn press(page: &Arc<dyn Page>, selector: Option<&str>, key: &str) {
 
 impl Stage {
     async fn new() -> Self {
-        let browser = support::chromium_for(Want::Full).await;
+        Self::of(support::chromium_for(Want::Full).await).await
+    }
+
+    async fn of(browser: Arc<CdpBrowser>) -> Self {
         let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
         let site = site().await;
         let page = page_at(&context, &site).await;
@@ -146,6 +157,11 @@ fn tokyo() -> (Emulation, Value) {
     (emulation, json!(["Tokyo/1", "ja-JP", "Asia/Tokyo", 5, true, false]))
 }
 
+fn online((emulation, mut seen): (Emulation, Value)) -> (Emulation, Value) {
+    seen[5] = json!(true);
+    (Emulation { offline: None, ..emulation }, seen)
+}
+
 #[tokio::test]
 async fn frames_of_another_process_see_what_the_page_sees() {
     let stage = Stage::new().await;
@@ -155,8 +171,7 @@ async fn frames_of_another_process_see_what_the_page_sees() {
     stage.emulate(&wanted).await;
     assert_eq!(ask(page, "seen()").await, seen, "a frame that was there");
     assert_eq!(ask(page, "fetch('/data').then(() => 'online', () => 'offline')").await, json!("offline"));
-    let (online, mut seen) = (Emulation { offline: None, ..wanted }, seen);
-    seen[5] = json!(true);
+    let (online, seen) = online((wanted, seen));
     stage.emulate(&online).await;
     assert_eq!(ask(page, "fetch('/data').then(() => 'online', () => 'offline')").await, json!("online"));
     // One that comes later sees it from its first line on.
@@ -170,9 +185,10 @@ async fn frames_of_another_process_see_what_the_page_sees() {
     assert!(ask(page, took).await.as_f64() >= Some(500.0));
     stage.emulate(&Emulation::default()).await;
     assert_eq!(ask(page, "seen()").await, plain, "all is taken back");
-    // Time zone and language are one for a process: who set them first may go.
+    // Much of it is one for all frames in a process: who was told first may go.
+    let second = "new Promise((done) => { window.second = frame.cloneNode(); second.id = 'second'; second.onload = done; document.body.append(second); })";
+    run(page, second).await;
     stage.emulate(&online).await;
-    run(page, "new Promise((done) => { const second = frame.cloneNode(); second.id = 'second'; second.onload = done; document.body.append(second); })").await;
     run(page, "frame.remove(); second.id = 'frame'").await;
     soon(async { while ask(page, "seen()").await != seen {} }).await;
 }
@@ -226,4 +242,67 @@ async fn what_a_frame_of_another_process_logs_and_asks_for_is_the_pages() {
     .await;
     run(page, "frame.remove()").await;
     soon(page.wait_for(&Awaited { network_idle: true, ..Awaited::default() })).await.expect("nobody waits for it any more");
+}
+
+/// The next daemon finds the frames again, and they have everything at once.
+#[tokio::test]
+async fn frames_of_another_process_are_the_next_daemons_too() {
+    let (browser, home) = support::full_chromium_and_home().await;
+    let stage = Stage::of(browser).await;
+    let (wanted, seen) = online(tokyo());
+    stage.emulate(&wanted).await;
+    let page = &stage.page;
+    assert_eq!(ask(page, "seen()").await, seen);
+    // Frames and workers that come when nobody is there wait for the next daemon.
+    let coming = "window.made = 0; window.came = 0; window.coming = setInterval(() => { made += 2; \
+                  const more = frame.cloneNode(); more.removeAttribute('id'); more.onload = () => { came++; more.remove(); }; document.body.append(more); \
+                  new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))).onmessage = () => came++; }, 20); 1";
+    run(page, coming).await;
+    soon(async { while run(page, "made > 0").await != json!(true) {} }).await;
+    let (handle, records) = (stage.context.handle().clone(), [PageRecord::of(&**page)]);
+    drop(stage.context);
+    let next = support::next_daemon(&home, stage.browser).await;
+    let spec = ContextSpec { emulation: wanted.clone(), ..ContextSpec::default() };
+    let adopted = soon(next.adopt_context(&handle, &spec, &records)).await.expect("it lives");
+    let page = &adopted.pages.first().expect("its page lives").1;
+    soon(async { while run(page, "made > 5").await != json!(true) {} }).await;
+    run(page, "clearInterval(coming)").await;
+    soon(async { while run(page, "came === made").await != json!(true) {} }).await;
+    soon(async { while ask(page, "seen()").await != seen {} }).await;
+    soon(adopted.context.emulate(&Emulation { user_agent: Some("Next/1".into()), ..Emulation::default() })).await.expect("it is taken");
+    assert_eq!(ask(page, "[navigator.userAgent, navigator.onLine]").await, json!(["Next/1", true]));
+    press(page, Some("#from"), "Control+A").await;
+    press(page, None, "Control+C").await;
+    press(page, Some("#own"), "Control+V").await;
+    soon(async { while run(page, "own.value").await != json!("of the frame") {} }).await;
+}
+
+/// They wait for our word when they begin, and none is forgotten: not those that go at once, lead nowhere, or are within others.
+#[tokio::test]
+async fn no_frame_or_worker_waits_for_ever() {
+    let stage = Stage::new().await;
+    let page = &stage.page;
+    let many = "(async () => {
+        const add = (src, go) => new Promise((done) => {
+            const more = frame.cloneNode(); more.removeAttribute('id'); more.src = src;
+            more.onload = () => { more.remove(); done(); };
+            document.body.append(more);
+            if (go) setTimeout(() => { more.remove(); done(); }, Math.random() * 30);
+        });
+        const work = (go) => new Promise((done) => {
+            const one = new Worker('/worker.js'); one.onmessage = () => { one.terminate(); done(); }; one.postMessage(1);
+            if (go) setTimeout(() => { one.terminate(); done(); }, Math.random() * 30);
+        });
+        const other = frame.src.replace('/frame', '');
+        const within = other + '/within';
+        for (let round = 0; round < 5; round++) {
+            const all = [];
+            for (let one = 0; one < 6; one++) all.push(add(frame.src, true), add(frame.src), add(within), work(true), work());
+            all.push(add('http://localhost:1/'), add('http://127.0.0.1:1/'), add('about:blank'), add('data:text/html,hello'), add(other + '/nothing', true));
+            await Promise.all(all);
+        }
+        return 'all';
+    })()";
+    assert_eq!(run(page, many).await, json!("all"));
+    assert_eq!(ask(page, "1").await, json!(1));
 }
