@@ -1,6 +1,7 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
 mod act;
+mod answers;
 mod arrival;
 mod article;
 mod changes;
@@ -56,6 +57,7 @@ use crate::world::World;
 use act::LyingInWait;
 pub(crate) use console::thrown;
 use ears::Ears;
+use emulation::{Eyes, Whose};
 use given_up::GivenUp;
 pub(crate) use memento::Memento;
 use requests::Waiting;
@@ -150,7 +152,8 @@ impl CdpPage {
 
     /// What a former daemon was attached to is let go, and told of anew. Nobody waits for it.
     fn find_frames_again(&self) {
-        let let_go = target::SetAutoAttach { auto_attach: false, ..attach_frames() };
+        // Who lets all go may not say which.
+        let let_go = target::SetAutoAttach { auto_attach: false, filter: None, ..attach_frames() };
         drop(self.connection.send(Some(&self.session), &let_go));
         drop(self.connection.send(Some(&self.session), &attach_frames()));
     }
@@ -188,19 +191,7 @@ impl CdpPage {
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
         let focus = emulated::SetFocusEmulationEnabled { enabled: true };
-        let network = network::Enable {
-            max_total_buffer_size: Some(KEPT_BODIES),
-            max_resource_buffer_size: Some(KEPT_BODIES / 2),
-            ..network::Enable::default()
-        };
-        let clipboard = &self.world.clipboard;
-        let binding = runtime::AddBinding { name: clipboard.name().to_owned(), ..runtime::AddBinding::default() };
-        let script = page::AddScriptToEvaluateOnNewDocument {
-            source: clipboard.script(),
-            run_immediately: Some(true),
-            ..page::AddScriptToEvaluateOnNewDocument::default()
-        };
-        let chooser = page::SetInterceptFileChooserDialog { enabled: true, ..page::SetInterceptFileChooserDialog::default() };
+        let clipboard = self.world.clipboard.hands();
         let enabled = futures::future::join4(
             connection.send(session, &page::Enable::default()),
             connection.send(session, &lifecycle),
@@ -208,11 +199,11 @@ impl CdpPage {
             connection.send(session, &log::Enable::default()),
         );
         let enabled_too =
-            futures::future::join(connection.send(session, &inspector::Enable::default()), connection.send(session, &network));
+            futures::future::join(connection.send(session, &inspector::Enable::default()), connection.send(session, &hear_requests()));
         let guarded = futures::future::join4(
-            connection.send(session, &binding),
-            connection.send(session, &script),
-            connection.send(session, &chooser),
+            connection.send(session, &clipboard.0),
+            connection.send(session, &clipboard.1),
+            connection.send(session, &keep_choosers()),
             connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
@@ -235,7 +226,8 @@ impl CdpPage {
         let mut watching = Vec::new();
         let waiting = Waiting::of(&self.world, &Emulation::default());
         if waiting != Waiting::None {
-            self.let_wait(waiting, &mut watching);
+            let eyes = Eyes { connection: &self.connection, session: &self.session, whose: Whose::Page };
+            requests::let_wait(&eyes, waiting, &mut watching);
         }
         let shown = self.show(&self.world.emulation(), &Emulation::default());
         for page in self.world.to_draw(&self.session) {
@@ -519,10 +511,24 @@ fn own_world() -> page::AddScriptToEvaluateOnNewDocument {
     }
 }
 
-/// Frames that live in another process get a session of their own, and workers, to know of them.
+fn hear_requests() -> network::Enable {
+    network::Enable {
+        max_total_buffer_size: Some(KEPT_BODIES),
+        max_resource_buffer_size: Some(KEPT_BODIES / 2),
+        ..network::Enable::default()
+    }
+}
+
+/// No window is opened for files.
+fn keep_choosers() -> page::SetInterceptFileChooserDialog {
+    page::SetInterceptFileChooserDialog { enabled: true, ..page::SetInterceptFileChooserDialog::default() }
+}
+
+/// Frames that live in another process get a session of their own, and workers. Their scripts wait until they are let go, so that they see
+/// from their first line on what they are to see: see `child.rs`.
 pub(crate) fn attach_frames() -> target::SetAutoAttach {
     let filter = ["iframe", "worker"].map(|kind| target::FilterEntry { kind: Some(kind.into()), ..target::FilterEntry::default() });
-    target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: false, flatten: Some(true), filter: Some(filter.to_vec()) }
+    target::SetAutoAttach { auto_attach: true, wait_for_debugger_on_start: true, flatten: Some(true), filter: Some(filter.to_vec()) }
 }
 
 /// Of which one frame is sent and never acknowledged: it costs no time, and a tab in the background is drawn, its timers and

@@ -29,8 +29,12 @@ pub(crate) struct World {
     /// The first number that no element of its pages has.
     pub(crate) next_ref: Arc<AtomicU32>,
     emulation: Mutex<Emulation>,
+    /// What its pages were told last to see, which they may still refuse.
+    shown: Mutex<Emulation>,
     /// The CDP sessions of its pages.
     pages: Mutex<BTreeSet<String>>,
+    /// Those of their frames that live in another process.
+    frames: Mutex<BTreeSet<String>>,
     proxy: Option<Credentials>,
 }
 
@@ -68,13 +72,25 @@ impl World {
             origins: Arc::new(Origins::found(&spec.footprint, spec.source.as_ref())),
             next_ref: Arc::new(AtomicU32::new(1)),
             emulation: Mutex::new(spec.emulation.clone()),
+            shown: Mutex::new(spec.emulation.clone()),
             pages: Mutex::default(),
+            frames: Mutex::default(),
             proxy: spec.proxy.as_ref().and_then(|proxy| proxy.credentials.clone()),
         }
     }
 
     pub(crate) fn pages(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn frames(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a frame that comes now is to see. Held while frames are told, so that none is told of something older after something newer; telling
+    /// is only queueing, and nobody waits.
+    pub(crate) fn shown(&self) -> MutexGuard<'_, Emulation> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those of its pages that must be asked to draw, now that `newcomer` is one of them.

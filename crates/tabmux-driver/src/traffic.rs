@@ -58,6 +58,8 @@ struct Kept {
     key: String,
     began: Instant,
     ended: bool,
+    /// Who of the page it is that asked, where that may go before the page does.
+    whose: Option<String>,
     request: Request,
 }
 
@@ -74,7 +76,7 @@ impl Traffic {
             request.url.truncate(request.url.floor_char_boundary(MAX_URL_BYTES));
             request.url.push('…');
         }
-        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), ended: false, request });
+        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), ended: false, whose: None, request });
     }
 
     /// The newest request under this key: a redirect goes on under the same one.
@@ -93,6 +95,20 @@ impl Traffic {
 
     fn kept(&mut self, key: &str) -> Option<&mut Kept> {
         self.requests.iter_mut().rev().find(|kept| kept.key == key)
+    }
+
+    /// Whoever this is, a part of the page, waits for the answer from now on.
+    pub fn is_of(&mut self, key: &str, whose: &str) {
+        if let Some(kept) = self.kept(key).filter(|kept| kept.whose.as_deref() != Some(whose)) {
+            kept.whose = Some(whose.to_owned());
+        }
+    }
+
+    /// A part of the page is gone, and nobody tells what becomes of what it waited for.
+    pub fn over(&mut self, whose: &str) {
+        for kept in self.requests.iter_mut().filter(|kept| kept.whose.as_deref() == Some(whose)) {
+            kept.ended = true;
+        }
     }
 
     /// The page shows another document, the one that was asked for under this key. The end of what the former one had asked
@@ -176,6 +192,18 @@ mod tests {
         traffic.moved_to("next");
         traffic.end("next");
         assert!(traffic.quiet_for().is_some(), "what a former document asked for is nobody's any more");
+    }
+
+    #[test]
+    fn what_a_part_of_the_page_waited_for_ends_with_it() {
+        let mut traffic = Traffic::default();
+        traffic.begin("frame", request("http://a.test/frame"));
+        traffic.begin("page", request("http://a.test/page"));
+        traffic.is_of("frame", "S2");
+        traffic.over("S3");
+        assert_eq!(traffic.outstanding().map(|request| request.url.as_str()), Some("http://a.test/frame"));
+        traffic.over("S2");
+        assert_eq!(traffic.outstanding().map(|request| request.url.as_str()), Some("http://a.test/page"));
     }
 
     #[test]

@@ -41,8 +41,12 @@ impl CdpContext {
     /// A page that a dialog keeps from answering is told all the same, and obeys when the dialog is gone.
     async fn show(&self, wanted: &Emulation, before: &Emulation) -> Result<()> {
         let pages: Vec<_> = self.inner().pages.iter().flat_map(|pages| pages.values().cloned()).collect();
-        let told = pages.iter().map(|page| (page.state().is_stuck(), page.show(wanted, before)));
-        let awaited = told.filter_map(|(stuck, told)| (!stuck).then_some(told));
+        let told: Vec<_> = {
+            let mut shown = self.world.shown();
+            wanted.clone_into(&mut shown);
+            pages.iter().map(|page| (page.state().is_stuck(), page.show(wanted, before))).collect()
+        };
+        let awaited = told.into_iter().filter_map(|(stuck, told)| (!stuck).then_some(told));
         let late = CdpError::Late { method: "Emulation" };
         tokio::time::timeout(HOUSEKEEPING, futures::future::try_join_all(awaited)).await.map_err(|_| late)?.map(drop)
     }

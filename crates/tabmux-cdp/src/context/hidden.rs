@@ -176,7 +176,7 @@ impl Hidden {
             self.connection.send(session, &network::SetBypassServiceWorker { bypass: true }),
             self.connection.send(session, &page::Enable::default()),
             self.connection.send(session, &runtime::Enable::default()),
-            self.connection.send(session, &attach_frames()),
+            self.connection.send(session, &target::SetAutoAttach { wait_for_debugger_on_start: false, ..attach_frames() }),
         );
         tokio::time::timeout(HOUSEKEEPING, ready).await.map_err(|_| CdpError::Late { method: "Fetch.enable" })??;
         Ok(())

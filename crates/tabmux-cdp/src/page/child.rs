@@ -1,17 +1,21 @@
-//! Hears of the frames of a page that live in another process, each over a session of its own: which worlds of ours they have,
-//! and which further frames are in them. The rest they say is left unheard; of workers, all but that they are there.
+//! The parts of a page that have a session of their own: its frames in other processes, and its workers. A frame is given all that the page has (its
+//! clipboard, what it sees, who answers its questions) before its first script runs, and what it logs and asks for is the page's. Where the page is
+//! and what it shows, only the page's own session says.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use tabmux_driver::Emulation;
 
-use super::{PageState, act, attach_frames, embedded, own_world, requests};
+use super::answers::Answers;
+use super::emulation::{Eyes, Whose};
+use super::{PageState, act, attach_frames, embedded, hear_requests, keep_choosers, own_world, requests};
 use crate::CdpError;
-use crate::connection::{Connection, Listener, WeakConnection};
+use crate::connection::{Connection, Listener};
 use crate::event::read;
-use crate::protocol::fetch::RequestPaused;
+use crate::protocol::fetch::{AuthRequired, RequestPaused};
 use crate::protocol::target::AttachedToTarget;
-use crate::protocol::{Event, page, runtime};
+use crate::protocol::{Event, log, page, runtime};
 use crate::world::World;
 
 /// A worker of the page.
@@ -23,34 +27,47 @@ struct Worker {
 
 #[derive(Debug)]
 struct Child {
-    state: Arc<PageState>,
-    world: Arc<World>,
-    connection: WeakConnection,
-    session: String,
+    answers: Answers,
 }
 
-/// A frame of this page has a session now, of which the session `within` tells. Called by the reader: nothing is waited for.
+/// A part of this page has a session now, of which the session `within` tells. Called by the reader: nothing is waited for.
 pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, within: &str, params: &RawValue) {
-    let Some(event) = read::<AttachedToTarget>(params) else { return };
-    let session = event.session_id;
-    match event.target_info.kind.as_str() {
-        "iframe" => {}
+    let Some(AttachedToTarget { session_id: session, target_info: target, .. }) = read(params) else { return };
+    match target.kind.as_str() {
+        "iframe" => frame_came(connection, state, world, within, &session, target.target_id),
         "worker" => {
-            state.worker_came(&session, &event.target_info.target_id);
-            return connection.listen(&session.clone(), Arc::new(Worker { state: Arc::clone(state), session }));
+            state.worker_came(&session, &target.target_id);
+            connection.listen(&session, Arc::new(Worker { state: Arc::clone(state), session: session.clone() }));
         }
-        _ => return,
+        _ => {}
     }
-    state.frames().attached(event.target_info.target_id, &session, within);
-    let child = Child { state: Arc::clone(state), world: Arc::clone(world), connection: connection.downgrade(), session: session.clone() };
-    connection.listen(&session, Arc::new(child));
-    requests::let_wait_in_frame(connection, &session, world);
-    // Whether they arrive shows in the events; a frame that goes at once answers none.
-    drop(connection.send(Some(&session), &page::Enable::default()));
-    drop(connection.send(Some(&session), &runtime::Enable::default()));
-    drop(connection.send(Some(&session), &act::listen()));
-    drop(connection.send(Some(&session), &own_world()));
-    drop(connection.send(Some(&session), &attach_frames()));
+    // Behind all it was told, which it heeds first. Where it does not wait, this is nothing.
+    drop(connection.send(Some(&session), &runtime::RunIfWaitingForDebugger::default()));
+}
+
+fn frame_came(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, within: &str, session: &str, target: String) {
+    let child = Child::new(Answers::new(Arc::clone(state), Arc::clone(world), connection.downgrade(), session.to_owned()));
+    state.frames().attached(target, session, within);
+    connection.listen(session, Arc::new(child));
+    furnish(connection, session, world, &world.shown());
+}
+
+/// Whether it arrives shows in the events; a frame that goes at once answers none.
+fn furnish(connection: &Connection, session: &str, world: &World, shown: &Emulation) {
+    let to = Some(session);
+    requests::let_wait_in_frame(connection, session, world);
+    drop(connection.send(to, &page::Enable::default()));
+    drop(connection.send(to, &runtime::Enable::default()));
+    drop(connection.send(to, &log::Enable::default()));
+    drop(connection.send(to, &hear_requests()));
+    let (binding, script) = world.clipboard.hands();
+    drop(connection.send(to, &binding));
+    drop(connection.send(to, &script));
+    drop(connection.send(to, &keep_choosers()));
+    drop(connection.send(to, &act::listen()));
+    drop(connection.send(to, &own_world()));
+    drop(Eyes { connection, session, whose: Whose::Frame }.see(world, shown, &Emulation::default()));
+    drop(connection.send(to, &attach_frames()));
 }
 
 impl Listener for Worker {
@@ -61,28 +78,49 @@ impl Listener for Worker {
     }
 }
 
+impl Child {
+    fn new(answers: Answers) -> Self {
+        answers.world.frames().insert(answers.session.clone());
+        Self { answers }
+    }
+}
+
 impl Listener for Child {
     fn event(&self, method: &str, params: &RawValue) {
-        if method == AttachedToTarget::METHOD {
-            if let Some(connection) = self.connection.upgrade() {
-                attached(&connection, &self.state, &self.world, &self.session, params);
+        let Answers { state, world, connection, session, .. } = &self.answers;
+        match method {
+            AttachedToTarget::METHOD => {
+                if let Some(connection) = connection.upgrade() {
+                    attached(&connection, state, world, session, params);
+                }
             }
-        } else if method == RequestPaused::METHOD {
-            requests::paused(&self.connection, &self.session, &self.world, None, params);
-        } else if method == runtime::BindingCalled::METHOD {
-            self.state.reports().called(params);
-        } else {
-            if method == runtime::ExecutionContextCreated::METHOD {
-                embedded::came(&self.connection, &self.session, &self.world, &self.state.url(), params);
+            RequestPaused::METHOD => requests::paused(connection, session, world, None, params),
+            AuthRequired::METHOD => self.answers.log_in(params),
+            runtime::BindingCalled::METHOD => self.answers.called(params),
+            runtime::ExecutionContextCreated::METHOD => {
+                embedded::came(connection, session, world, &state.url(), params);
+                state.hear_frames(session, method, params);
             }
-            self.state.hear_frames(&self.session, method, params);
+            page::FrameNavigated::METHOD => {
+                state.hear_part(session, method, params);
+                self.answers.tell_others_all();
+            }
+            _ if state.hear_frames(session, method, params) => {}
+            _ => state.hear_part(session, method, params),
         }
     }
 
     fn gone(&self, _: &CdpError) {
-        let within = self.state.lose_frames(&self.session);
-        if let Some(connection) = self.connection.upgrade() {
+        let within = self.answers.state.lose_frames(&self.answers.session);
+        if let Some(connection) = self.answers.connection.upgrade() {
             within.iter().for_each(|session| connection.forget(session));
         }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.answers.world.frames().remove(&self.answers.session);
+        self.answers.tell_others_all();
     }
 }

@@ -12,17 +12,20 @@ use crate::protocol::page::FileChooserOpened;
 use crate::protocol::runtime::{CallFunctionOn, ReleaseObject};
 
 /// An input that waits for files.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OpenChooser {
+    /// The session that told of it, where alone the number of its node means it.
+    pub(super) session: String,
+    frame: String,
     node: i64,
     pub(super) chooser: Chooser,
 }
 
 impl OpenChooser {
     /// One without an input cannot be answered; the page was told that it was cancelled.
-    pub(super) fn of(event: &FileChooserOpened) -> Option<Self> {
+    pub(super) fn of(session: &str, event: FileChooserOpened) -> Option<Self> {
         let chooser = if event.mode == "selectMultiple" { Chooser::Many } else { Chooser::One };
-        Some(Self { node: event.backend_node_id?, chooser })
+        Some(Self { session: session.to_owned(), frame: event.frame_id, node: event.backend_node_id?, chooser })
     }
 }
 
@@ -38,17 +41,17 @@ impl CdpPage {
                     return Err(DriverError::FilesRefused("The file chooser takes one file.".into()));
                 }
                 let command = SetFileInputFiles { files: names, backend_node_id: Some(open.node), ..SetFileInputFiles::default() };
-                self.set_files(&self.session, command).await?;
+                self.set_files(&open.session, command).await?;
                 self.state.chooser_answered();
-                Ok(self.kept(open.node).await)
+                Ok(self.kept(&open).await)
             }
         }
     }
 
     /// What the input of a chooser has now, where it can be asked.
-    async fn kept(&self, node: i64) -> Option<String> {
-        let world = self.state.frames().world(&self.handle.0)?;
-        let resolve = ResolveNode { backend_node_id: Some(node), execution_context_id: Some(world.context), ..ResolveNode::default() };
+    async fn kept(&self, open: &OpenChooser) -> Option<String> {
+        let world = self.state.frames().world(&open.frame).filter(|world| world.session == open.session)?;
+        let resolve = ResolveNode { backend_node_id: Some(open.node), execution_context_id: Some(world.context), ..ResolveNode::default() };
         let object_id = self.call_in(&world.session, &resolve).await.ok()?.object.object_id?;
         let asked = CallFunctionOn {
             // The page hears of its files before anything else is asked of it.

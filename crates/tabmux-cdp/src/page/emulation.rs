@@ -1,31 +1,82 @@
-//! What a page is made to see, as protocol messages: only what differs from before is sent, all of it at once.
+//! What a page is made to see, as protocol messages: only what differs from before is sent, all of it at once. Its frames in other processes
+//! are told by themselves, but for what the page has for all of them: the screen and the place on earth.
+
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tabmux_driver::{DriverError, Emulation, Result};
 
 use super::CdpPage;
-use super::requests::Waiting;
+use super::requests::{self, Waiting};
 use crate::CdpError;
+use crate::connection::Connection;
 use crate::protocol::{Command, emulation, network};
+use crate::world::World;
 
 /// The screen of a viewport that is not mobile, at least: it holds the window as well, which stays as it is.
 const DESK: (u32, u32) = (1920, 1080);
 
+/// How long a frame may take to say that it sees something else. One that is busy does so when it is not any more.
+const FRAME_PATIENCE: Duration = Duration::from_secs(1);
+
 /// The answers to come, and what each of them is about.
 pub(super) type Asked = Vec<BoxFuture<'static, Result<()>>>;
 
+/// Who is made to see something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Page,
+    /// One that lives in another process than what is around it.
+    Frame,
+}
+
+/// Those of a page, or of a frame in another process.
+pub(super) struct Eyes<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) session: &'a str,
+    pub(super) whose: Whose,
+}
+
 impl CdpPage {
-    /// Sends what makes the page see `wanted`, which saw `before`; the future waits for the answers.
+    /// Sends what makes the page and its frames see `wanted`, which saw `before`; the future waits for the answers.
     pub(crate) fn show(&self, wanted: &Emulation, before: &Emulation) -> impl Future<Output = Result<()>> + Send + use<> {
-        let mut asked = Asked::new();
-        self.show_screen(wanted, before, &mut asked);
-        self.show_place(wanted, before, &mut asked);
-        self.show_machine(wanted, before, &mut asked);
-        let waiting = Waiting::of(&self.world, wanted);
-        if waiting != Waiting::of(&self.world, before) {
-            self.let_wait(waiting, &mut asked);
+        let told = |session: &str, whose| Eyes { connection: &self.connection, session, whose }.see(&self.world, wanted, before);
+        let page = told(&self.session, Whose::Page);
+        let frames: Asked = self.state.frames().sessions().iter().flat_map(|session| told(session, Whose::Frame)).collect();
+        async move {
+            // What a frame refuses the page has refused too, or the frame is gone.
+            let frames = tokio::time::timeout(FRAME_PATIENCE, futures::future::join_all(frames));
+            let (page, _) = futures::join!(futures::future::try_join_all(page), frames);
+            page.map(drop)
         }
-        async move { futures::future::try_join_all(asked).await.map(drop) }
+    }
+}
+
+impl Eyes<'_> {
+    /// Sends what differs; the answers are to come.
+    pub(super) fn see(&self, world: &World, wanted: &Emulation, before: &Emulation) -> Asked {
+        let mut asked = Asked::new();
+        if self.whose == Whose::Page {
+            self.show_screen(wanted, before, &mut asked);
+            self.show_place(wanted, before, &mut asked);
+        }
+        self.show_shared(wanted, before, &mut asked);
+        let waiting = Waiting::of(world, wanted);
+        if waiting != Waiting::of(world, before) {
+            requests::let_wait(self, waiting, &mut asked);
+        }
+        asked
+    }
+
+    /// What a page has in common with its frames in the same process, and loses with one of them.
+    pub(super) fn show_shared(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+        self.show_looks(wanted, before, asked);
+        self.show_agent(wanted, before, asked);
+        self.show_region(wanted, before, asked);
+        self.show_line(wanted, before, asked);
+        if wanted.cpu != before.cpu {
+            self.ask("cpu", &emulation::SetCPUThrottlingRate { rate: wanted.cpu.unwrap_or(1.0) }, asked);
+        }
     }
 
     fn show_screen(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
@@ -51,6 +102,9 @@ impl CdpPage {
                 self.ask("viewport, deviceScaleFactor and mobile", &metrics, asked);
             }
         }
+    }
+
+    fn show_looks(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
         let touch = |of: &Emulation| of.touch.or(of.mobile).unwrap_or_default();
         if touch(wanted) != touch(before) {
             let enabled = touch(wanted);
@@ -70,13 +124,17 @@ impl CdpPage {
         }
     }
 
-    fn show_place(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+    fn show_agent(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
         let agent = |of: &Emulation| (of.user_agent.clone(), of.locale.clone());
         if agent(wanted) != agent(before) {
             let (user_agent, accept_language) = (wanted.user_agent.clone().unwrap_or_default(), wanted.locale.clone());
             let command = emulation::SetUserAgentOverride { user_agent, accept_language, ..emulation::SetUserAgentOverride::default() };
             self.ask("userAgent and locale", &command, asked);
         }
+    }
+
+    /// Language and time.
+    pub(super) fn show_region(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
         if wanted.locale != before.locale {
             let name = format!("the locale {:?}", wanted.locale.as_deref().unwrap_or_default());
             self.ask(&name, &emulation::SetLocaleOverride { locale: wanted.locale.clone() }, asked);
@@ -89,6 +147,9 @@ impl CdpPage {
             }
             self.ask(&format!("the timezone {timezone_id:?}"), &emulation::SetTimezoneOverride { timezone_id }, asked);
         }
+    }
+
+    fn show_place(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
         if wanted.geolocation != before.geolocation {
             match wanted.geolocation {
                 Some(place) => {
@@ -105,7 +166,7 @@ impl CdpPage {
         }
     }
 
-    fn show_machine(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
+    fn show_line(&self, wanted: &Emulation, before: &Emulation, asked: &mut Asked) {
         let line = |of: &Emulation| (of.offline.unwrap_or_default(), of.network);
         if line(wanted) != line(before) {
             // Kilobits are asked for, bytes are taken; less than none is no limit.
@@ -120,14 +181,11 @@ impl CdpPage {
             };
             self.ask("offline and network", &command, asked);
         }
-        if wanted.cpu != before.cpu {
-            self.ask("cpu", &emulation::SetCPUThrottlingRate { rate: wanted.cpu.unwrap_or(1.0) }, asked);
-        }
     }
 
     pub(super) fn ask<C: Command + 'static>(&self, what: &str, command: &C, asked: &mut Asked) {
         let what = what.to_owned();
-        let reply = self.connection.send(Some(&self.session), command);
+        let reply = self.connection.send(Some(self.session), command);
         asked.push(Box::pin(async move {
             match reply.await {
                 // Of a page in the same process, which is the same for all of this context's pages.

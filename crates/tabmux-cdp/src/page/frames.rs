@@ -127,6 +127,11 @@ impl Frames {
         }
     }
 
+    /// The sessions that frames have of their own.
+    pub(super) fn sessions(&self) -> Vec<String> {
+        self.homes.values().map(|home| home.session.clone()).collect()
+    }
+
     /// The session of a frame is over, and with it those of the frames in it, of whose end nobody tells: these.
     pub(super) fn detached(&mut self, session: &str) -> Vec<String> {
         self.lose(session);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tabmux_driver::{Emulation, HOUSEKEEPING, origin_of};
 
-use super::emulation::Asked;
+use super::emulation::{Asked, Eyes};
 use super::{CdpPage, PageState};
 use crate::connection::{Connection, WeakConnection};
 use crate::paused::Paused;
@@ -45,12 +45,12 @@ fn enable(waiting: Waiting) -> Enable {
     Enable { patterns: Some(vec![pattern]), handle_auth_requests: Some(waiting == Waiting::All) }
 }
 
-impl CdpPage {
-    pub(super) fn let_wait(&self, waiting: Waiting, asked: &mut Asked) {
-        let about = if waiting == Waiting::None { "requests" } else { "httpCredentials" };
-        self.ask(about, &enable(waiting), asked);
-    }
+pub(super) fn let_wait(eyes: &Eyes<'_>, waiting: Waiting, asked: &mut Asked) {
+    let about = if waiting == Waiting::None { "requests" } else { "httpCredentials" };
+    eyes.ask(about, &enable(waiting), asked);
+}
 
+impl CdpPage {
     /// As it is to be now, whatever was before. Requests that waited for the word of a former daemon go on.
     pub(crate) async fn let_wait_again(&self) {
         let session = Some(self.session.as_str());
@@ -85,15 +85,19 @@ impl CdpPage {
     /// Nothing is on its way any more.
     pub(crate) fn documents_need_not_wait(&self) {
         if Waiting::of(&self.world, &self.world.emulation()) == Waiting::None {
-            drop(self.connection.send(Some(&self.session), &enable(Waiting::None)));
+            let frames = self.state.frames().sessions();
+            for session in frames.iter().chain([&self.session]) {
+                drop(self.connection.send(Some(session), &enable(Waiting::None)));
+            }
         }
     }
 }
 
-/// A frame in another process has requests of its own.
+/// A frame in another process has requests of its own, which wait as those of the page do.
 pub(super) fn let_wait_in_frame(connection: &Connection, session: &str, world: &World) {
-    if world.origins.is_waiting() {
-        drop(connection.send(Some(session), &enable(Waiting::Documents)));
+    let waiting = Waiting::of(world, &Emulation::default());
+    if waiting != Waiting::None {
+        drop(connection.send(Some(session), &enable(waiting)));
     }
 }
 

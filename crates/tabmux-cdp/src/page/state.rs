@@ -137,8 +137,22 @@ impl PageState {
     /// The session of a frame is over; also those of the frames in it, which are given.
     pub(super) fn lose_frames(&self, session: &str) -> Vec<String> {
         let within = self.frames().detached(session);
+        self.lose_part(session);
+        within.iter().for_each(|session| self.lose_part(session));
         self.frames_changed.send_replace(());
         within
+    }
+
+    /// Nobody tells what becomes of what a frame or a worker had asked for.
+    fn lose_part(&self, session: &str) {
+        self.lose_chooser(session);
+        self.inner().traffic.over(session);
+        self.traffic_changed.send_replace(());
+    }
+
+    fn lose_chooser(&self, session: &str) {
+        let mut inner = self.inner();
+        inner.chooser = inner.chooser.take().filter(|open| open.session != session);
     }
 
     /// Who hears when frames come and go.
@@ -196,7 +210,7 @@ impl PageState {
     }
 
     pub(super) fn chooser(&self) -> Option<OpenChooser> {
-        self.inner().chooser
+        self.inner().chooser.clone()
     }
 
     pub(super) fn chooser_answered(&self) {
@@ -313,6 +327,7 @@ impl PageState {
 
     pub(super) fn worker_went(&self, session: &str) {
         self.inner().beyond.worker_went(session);
+        self.lose_part(session);
     }
 
     pub(super) fn has_workers(&self) -> bool {

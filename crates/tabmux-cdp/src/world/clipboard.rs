@@ -9,6 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tabmux_driver::Permission;
 
+use crate::protocol::page::AddScriptToEvaluateOnNewDocument;
+use crate::protocol::runtime::AddBinding;
+
 /// More than this is cut: it passes through the daemon's memory.
 const MAX_COPIED_BYTES: usize = 1024 * 1024;
 
@@ -61,8 +64,15 @@ impl Clipboard {
         &self.name
     }
 
-    pub(crate) fn script(&self) -> String {
-        SCRIPT.replace("$NAME", &self.name)
+    /// What a page or a frame is given to have it; the second needs the first.
+    pub(crate) fn hands(&self) -> (AddBinding, AddScriptToEvaluateOnNewDocument) {
+        let binding = AddBinding { name: self.name.clone(), ..AddBinding::default() };
+        let script = AddScriptToEvaluateOnNewDocument {
+            source: SCRIPT.replace("$NAME", &self.name),
+            run_immediately: Some(true),
+            ..AddScriptToEvaluateOnNewDocument::default()
+        };
+        (binding, script)
     }
 
     /// Takes in what the script says; gives the script that answers it, where it asked.

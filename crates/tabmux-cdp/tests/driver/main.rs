@@ -9,6 +9,7 @@ mod copies;
 mod databases;
 #[path = "../keeper/display.rs"]
 mod display;
+mod elsewhere;
 mod field;
 mod fixtures;
 mod frames;

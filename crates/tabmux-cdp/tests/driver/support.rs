@@ -7,8 +7,8 @@ use std::time::Duration;
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::attach::{AttachError, Endpoint, Located, Profiles, locate};
 use tabmux_cdp::find::{Binary, Places, Want};
-use tabmux_cdp::keeper::KeeperHome;
-use tabmux_cdp::launch::{Launch, Mode};
+use tabmux_cdp::keeper::{KeeperHome, keepers};
+use tabmux_cdp::launch::{Launch, LaunchError, Mode};
 use tabmux_cdp::protocol::page::CreateIsolatedWorld;
 use tabmux_cdp::protocol::runtime::Evaluate;
 use tabmux_cdp::protocol::system_info::GetProcessInfo;
@@ -88,6 +88,28 @@ pub(crate) async fn chromium_for(want: Want) -> Arc<CdpBrowser> {
     match want {
         Want::Plain => chromium().await,
         Want::Full => full_chromium(None).await,
+    }
+}
+
+/// A full browser that outlives whoever launched it, and where the next one finds it.
+pub(crate) async fn full_chromium_and_home() -> (Arc<CdpBrowser>, KeeperHome) {
+    let home = KeeperHome { grace: Some(Duration::from_secs(20)), ..home() };
+    let binary = Places::here(None).find(Want::Full).expect("a full Chromium is installed");
+    (CdpBrowser::launch(&home, &Launch::new(binary, Mode::Headless)).await.expect("the browser starts"), home)
+}
+
+/// As when a daemon dies and another one takes its browser over.
+pub(crate) async fn next_daemon(home: &KeeperHome, browser: Arc<CdpBrowser>) -> Arc<CdpBrowser> {
+    browser.connection().close("the daemon died");
+    drop(browser);
+    let socket = keepers(&home.runtime_dir).pop().expect("it has a keeper");
+    loop {
+        match CdpBrowser::take_over(home, &socket).await {
+            Ok(browser) => return browser,
+            // Not yet let go.
+            Err(LaunchError::Claimed { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! What the browser tells of a page becomes its state. Runs in the connection's reader, which must never wait.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tabmux_driver::{Dialog, PageEvent};
 
 use super::{Life, OpenDialog, PageState};
 use crate::event::read;
+use crate::lenient;
 use crate::page::chooser::OpenChooser;
 use crate::page::navigate::is_within;
 use crate::page::{console, traffic};
@@ -15,15 +17,16 @@ const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 const MAX_DIALOG_BYTES: usize = 1900;
 
+/// An event that is about one request.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Numbered {
+    request_id: String,
+}
+
 impl PageState {
-    pub(crate) fn hear(&self, method: &str, params: &RawValue) {
-        // What the page is, and what it asks, is known however long its address or its question.
-        if params.get().len() > MAX_EVENT_BYTES && !method.starts_with("Page.") {
-            if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
-                self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
-            }
-            return;
-        }
+    /// What the page's own session says. What the page is, and what it asks, is known however long its address or its question.
+    pub(crate) fn hear(&self, session: &str, method: &str, params: &RawValue) {
         match method {
             page::LifecycleEvent::METHOD => self.lifecycle(params),
             page::FrameNavigated::METHOD => self.navigated(params),
@@ -34,22 +37,49 @@ impl PageState {
             page::WindowOpen::METHOD => self.opens_page(),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
             page::JavascriptDialogClosed::METHOD => self.dialog_closed(),
-            page::FileChooserOpened::METHOD => self.chooser_opened(params),
+            page::FileChooserOpened::METHOD => self.chooser_opened(session, params),
             inspector::TargetCrashed::METHOD => self.crashed(),
             inspector::TargetReloadedAfterCrash::METHOD => self.recovered(),
-            _ => {
-                if let Some((level, text)) = console::entry(method, params) {
-                    self.inner().log.push(level, &text);
-                } else {
-                    let mut inner = self.inner();
-                    traffic::note(&mut inner.traffic, method, params);
-                    inner.beyond.note(method);
-                    drop(inner);
-                    if method.starts_with("Network.") {
-                        self.traffic_changed.send_replace(());
-                    }
+            _ => self.hear_talk(method, params),
+        }
+    }
+
+    /// What the session of a frame in another process says, or of a worker: what it logs and asks for is the page's. Where the page is, it does
+    /// not know.
+    pub(in crate::page) fn hear_part(&self, session: &str, method: &str, params: &RawValue) {
+        match method {
+            page::FileChooserOpened::METHOD => self.chooser_opened(session, params),
+            page::FrameNavigated::METHOD => self.lose_chooser(session),
+            _ if method.starts_with("Network.") => {
+                self.hear_talk(method, params);
+                // The few that are about no request change nothing; what is too large was not noted.
+                let about = Some(params.get()).filter(|text| text.len() <= MAX_EVENT_BYTES).map(|text| lenient::read(text.as_bytes()));
+                if let Some(Ok(Numbered { request_id })) = about {
+                    self.inner().traffic.is_of(&request_id, session);
                 }
             }
+            _ => self.hear_talk(method, params),
+        }
+    }
+
+    /// What is logged, and what is asked of the network.
+    fn hear_talk(&self, method: &str, params: &RawValue) {
+        if params.get().len() > MAX_EVENT_BYTES {
+            if method == runtime::ConsoleAPICalled::METHOD || method == runtime::ExceptionThrown::METHOD {
+                self.inner().log.push("warning", &format!("({} bytes were logged at once; too many to keep)", params.get().len()));
+            }
+            return;
+        }
+        if let Some((level, text)) = console::entry(method, params) {
+            self.inner().log.push(level, &text);
+            return;
+        }
+        let mut inner = self.inner();
+        traffic::note(&mut inner.traffic, method, params);
+        inner.beyond.note(method);
+        drop(inner);
+        if method.starts_with("Network.") {
+            self.traffic_changed.send_replace(());
         }
     }
 
@@ -165,11 +195,11 @@ impl PageState {
         inner.tell(PageEvent::DialogOpened(dialog));
     }
 
-    fn chooser_opened(&self, params: &RawValue) {
-        let Some(open) = read(params).and_then(|event| OpenChooser::of(&event)) else { return };
+    fn chooser_opened(&self, session: &str, params: &RawValue) {
+        let Some(open) = read(params).and_then(|event| OpenChooser::of(session, event)) else { return };
         let mut inner = self.inner();
-        inner.chooser = Some(open);
         inner.tell(PageEvent::ChooserOpened(open.chooser));
+        inner.chooser = Some(open);
     }
 
     fn crashed(&self) {
@@ -219,7 +249,7 @@ mod tests {
         for loader in ["first", "second"] {
             let frame = json!({"frame": {"id": "main", "loaderId": loader, "url": "http://a.test/", "domainAndRegistry": "",
                 "securityOrigin": "", "mimeType": "text/html"}, "type": "Navigation"});
-            state.hear(page::FrameNavigated::METHOD, &RawValue::from_string(frame.to_string()).unwrap());
+            state.hear("S", page::FrameNavigated::METHOD, &RawValue::from_string(frame.to_string()).unwrap());
         }
         let progress = state.watch().borrow().clone();
         assert_eq!((progress.commits, progress.loader.as_str()), (2, "second"));
@@ -232,15 +262,16 @@ mod tests {
         let state = PageState::new("main", "about:blank".into());
         let opens = |text: &str| {
             let dialog = json!({"url": "", "frameId": "main", "message": text, "type": "alert", "hasBrowserHandler": false});
-            state.hear(page::JavascriptDialogOpening::METHOD, &RawValue::from_string(dialog.to_string()).unwrap());
+            state.hear("S", page::JavascriptDialogOpening::METHOD, &RawValue::from_string(dialog.to_string()).unwrap());
         };
         opens(&"x".repeat(2_000_000));
         assert!(state.dialog().unwrap().dialog.text.ends_with("xx… (2000000 characters in all)"));
-        state.hear(page::JavascriptDialogOpening::METHOD, &RawValue::from_string("{}".into()).unwrap());
+        state.hear("S", page::JavascriptDialogOpening::METHOD, &RawValue::from_string("{}".into()).unwrap());
         assert_eq!(state.dialog().unwrap().dialog.text, "(too long to be read)");
         opens("first");
         let answered = state.dialog().unwrap();
         state.hear(
+            "S",
             page::JavascriptDialogClosed::METHOD,
             &RawValue::from_string(json!({"result": true, "userInput": ""}).to_string()).unwrap(),
         );
