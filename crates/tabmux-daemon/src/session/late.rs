@@ -10,6 +10,11 @@ use super::Errand;
 use super::pages::CallPages;
 use super::world::{answer_in, described};
 
+/// How long a page may take to say that it lives; the hub waits a little longer than this behind the deadline.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(150);
+
+const FROZEN: &str = "End it with close_page, and go on in another tab with new_page.";
+
 /// Until when a call may run, and how long that was when it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
@@ -42,7 +47,7 @@ pub(super) fn of(errand: &Errand, args: &Arguments) -> Late {
 }
 
 /// Nothing is told of a page that is out of the call's reach, but that.
-pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
+pub(super) async fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
     let mut message = format!("{} within {} ms", late.what, limit.given.as_millis());
     let mut hint = late.hint.to_owned();
     if let (Some(tab), Some(page)) = pages.working_on() {
@@ -60,7 +65,17 @@ pub(super) fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
     if let Some((tab, asks)) = asks_elsewhere(pages) {
         return Fault::new(Code::Timeout, format!("{message}. {asks}"), format!("{} {hint}", answer_in(tab)));
     }
+    if is_frozen(pages).await {
+        return Fault::new(Code::Timeout, format!("{message}. Its process does not answer."), FROZEN);
+    }
     Fault::new(Code::Timeout, format!("{message}."), hint)
+}
+
+/// Whether the page's own process says nothing at all, as one that is stopped or stuck outside of its scripts does: then no other tool gets further
+/// than this one. Busy scripts are ended when they are given up.
+async fn is_frozen(pages: &CallPages) -> bool {
+    let Some(page) = pages.working_on().1 else { return false };
+    tokio::time::timeout(SIGN_OF_LIFE, page.evaluate("1")).await.is_err()
 }
 
 /// An act was done, and the page had not come to rest after it.

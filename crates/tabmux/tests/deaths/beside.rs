@@ -124,7 +124,10 @@ fn a_frozen_renderer_stops_nobody_and_its_tab_can_be_closed() {
     street.renderers.iter().for_each(|pid| process::signal(*pid, Signal::STOP));
     let frozen = street.beside("evaluate", &json!({"script": "1", "timeout": 60000}));
     street.owner.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": frozen}}));
-    street.owner.fails("evaluate", &json!({"script": "1", "timeout": 500}), "timeout");
+    for (tool, arguments) in [("evaluate", json!({"script": "1", "timeout": 500})), ("navigate", json!({"reload": true, "timeout": 500}))] {
+        let text = street.owner.fails(tool, &arguments, "timeout");
+        assert!(text.contains("does not answer") && text.contains("close_page"), "{text}");
+    }
     street.lifecycle_answers();
     street.others_go_on();
 }

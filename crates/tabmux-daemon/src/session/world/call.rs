@@ -135,7 +135,10 @@ impl World {
             self.finish_making();
         }
         self.on_record().await;
-        let mut reply = ran.unwrap_or_else(|_| Err(late::fault(&late, limit, pages)))?;
+        let mut reply = match ran {
+            Ok(ran) => ran?,
+            Err(_) => return Err(late::fault(&late, limit, pages).await),
+        };
         let said = tokio::time::timeout_at(limit.deadline, self.say_after(errand.after, &mut reply, pages, popups)).await;
         match said {
             Ok(said) => said?,
