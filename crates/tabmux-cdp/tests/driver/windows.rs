@@ -74,8 +74,8 @@ impl Stage {
         soon(self.browser.connection().call(None, &target::GetTargets::default())).await.expect("they are listed").target_infos
     }
 
-    /// Has the helper do something.
-    async fn helper(&self, expression: String) -> runtime::EvaluateReply {
+    /// Has the usher do something.
+    async fn usher_does(&self, expression: String) -> runtime::EvaluateReply {
         let helper = self.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("the helper is there");
         let attach = target::AttachToTarget { target_id: helper.target_id, flatten: Some(true) };
         let session = soon(self.browser.connection().call(None, &attach)).await.expect("it can be attached").session_id;
@@ -86,7 +86,7 @@ impl Stage {
 
     /// The person drags a tab into another window, with the helper's hands.
     async fn drag(&self, page: &Handle, window: WindowId) {
-        let reply = self.helper(format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0)).await;
+        let reply = self.usher_does(format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0)).await;
         assert_eq!(reply.result.value, Some(json!(json!({ "target": page.0 }).to_string())), "{reply:?}");
     }
 }
@@ -282,13 +282,13 @@ seen_and_unseen! {
     #[tokio::test]
     async fn a_window_that_is_about_to_close_is_gone_and_one_that_takes_no_tab_is_full(stage: Stage) {
         let (context, page, window) = stage.settled().await;
-        // So that the helper is there.
+        // So that the usher is there.
         open(&context, Place::In(window)).await;
         let refuse = "chrome.tabs.create = async () => { throw new Error('You cannot create new tabs while in locked fullscreen mode') }";
-        stage.helper(format!("{refuse}, 0")).await;
+        stage.usher_does(format!("{refuse}, 0")).await;
         let refused = async || soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ());
         assert_eq!(refused().await, Err(DriverError::WindowFull), "its pages are still there");
-        stage.helper("chrome.tabs.query = async () => [], 0".into()).await;
+        stage.usher_does("chrome.tabs.query = async () => [], 0".into()).await;
         assert_eq!(refused().await, Err(DriverError::WindowGone));
         let another = soon(context.open_page()).await.expect("a page opens");
         assert_ne!(stage.window_of(another.handle()).await.window_id, window.0);
