@@ -1,6 +1,7 @@
 //! One page of Chromium: a target, the CDP session that drives it, and what its events told.
 
 mod act;
+mod again;
 mod answers;
 mod arrival;
 mod article;

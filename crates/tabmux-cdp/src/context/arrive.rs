@@ -74,6 +74,7 @@ impl CdpContext {
         drop(turn);
         page.prepared_or_stuck(prepared).await?;
         page.catch_up().await?;
+        page.as_emulated().await;
         let popup = Popup { page, opener: info.opener_id.clone().map(Handle) };
         let sent = self.inner().popups.try_send(popup);
         sent.map_err(|_| DriverError::Busy("too many pages wait to be taken in".into()))

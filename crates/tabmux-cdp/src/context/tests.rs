@@ -1,5 +1,6 @@
 //! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
 
+mod again;
 mod downloads;
 mod early;
 mod paused;
@@ -108,6 +109,12 @@ impl Played {
                 // As the usher's page says that it is there.
                 "Runtime.evaluate" => json!({"result": {"type": "string", "value": "object"}}),
                 "Page.addScriptToEvaluateOnNewDocument" => json!({"identifier": "1"}),
+                "Page.getFrameTree" => {
+                    let frame = json!({"id": "x", "loaderId": "first", "url": "http://a.test/", "securityOrigin": "http://a.test",
+                        "domainAndRegistry": "a.test", "mimeType": "text/html", "secureContextType": "InsecureScheme",
+                        "crossOriginIsolatedContextType": "NotIsolated", "gatedAPIFeatures": []});
+                    json!({"frameTree": {"frame": frame}})
+                }
                 "Page.getNavigationHistory" => {
                     let entry = json!({"id": 1, "url": "http://a.test/", "userTypedURL": "", "title": "", "transitionType": "link"});
                     json!({"currentIndex": 0, "entries": [entry]})

@@ -371,6 +371,11 @@ impl PageState {
         self.inner().traffic.of(&loader).and_then(|request| request.status)
     }
 
+    /// Whether the browser told of the request for this document when it was made.
+    pub(super) fn heard_of(&self, loader: &str) -> bool {
+        self.inner().traffic.of(loader).is_some()
+    }
+
     pub(super) fn watch_traffic(&self) -> watch::Receiver<()> {
         self.traffic_changed.subscribe()
     }

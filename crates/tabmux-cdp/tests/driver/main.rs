@@ -18,6 +18,7 @@ mod hostile;
 mod memory;
 mod nasty;
 mod password;
+mod popups;
 mod scaled;
 mod script;
 mod shot;

@@ -128,9 +128,9 @@ async fn a_page_that_asks_or_spins_while_it_comes_up_is_its_openers_and_holds_up
             "/spins" => page(&format!("<script>{}</script>", SPIN.replace("/spins", "/says"))),
             path @ ("/says" | "/answered?true") => {
                 if path == "/says" {
-                    says_spins.notify_one()
+                    says_spins.notify_one();
                 } else {
-                    says_answered.notify_one()
+                    says_answered.notify_one();
                 }
                 response("200 OK", "")
             }

@@ -75,18 +75,18 @@ impl Stage {
     }
 
     /// Has the usher do something.
-    async fn usher(&self, expression: String) -> runtime::EvaluateReply {
-        let usher = self.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("the usher is there");
-        let attach = target::AttachToTarget { target_id: usher.target_id, flatten: Some(true) };
+    async fn usher_does(&self, expression: String) -> runtime::EvaluateReply {
+        let helper = self.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("the helper is there");
+        let attach = target::AttachToTarget { target_id: helper.target_id, flatten: Some(true) };
         let session = soon(self.browser.connection().call(None, &attach)).await.expect("it can be attached").session_id;
         let evaluate =
             runtime::Evaluate { expression, await_promise: Some(true), return_by_value: Some(true), ..runtime::Evaluate::default() };
         soon(self.browser.connection().call(Some(&session), &evaluate)).await.expect("it runs")
     }
 
-    /// The person drags a tab into another window, with the usher's hands.
+    /// The person drags a tab into another window, with the helper's hands.
     async fn drag(&self, page: &Handle, window: WindowId) {
-        let reply = self.usher(format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0)).await;
+        let reply = self.usher_does(format!("tabmux.bring({:?}, {}).then(JSON.stringify)", page.0, window.0)).await;
         assert_eq!(reply.result.value, Some(json!(json!({ "target": page.0 }).to_string())), "{reply:?}");
     }
 }
@@ -285,10 +285,10 @@ seen_and_unseen! {
         // So that the usher is there.
         open(&context, Place::In(window)).await;
         let refuse = "chrome.tabs.create = async () => { throw new Error('You cannot create new tabs while in locked fullscreen mode') }";
-        stage.usher(format!("{refuse}, 0")).await;
+        stage.usher_does(format!("{refuse}, 0")).await;
         let refused = async || soon(windows(&context).open_page_at(Place::In(window))).await.map(|_| ());
         assert_eq!(refused().await, Err(DriverError::WindowFull), "its pages are still there");
-        stage.usher("chrome.tabs.query = async () => [], 0".into()).await;
+        stage.usher_does("chrome.tabs.query = async () => [], 0".into()).await;
         assert_eq!(refused().await, Err(DriverError::WindowGone));
         let another = soon(context.open_page()).await.expect("a page opens");
         assert_ne!(stage.window_of(another.handle()).await.window_id, window.0);
@@ -367,13 +367,13 @@ seen_and_unseen! {
         let sent = tap.sent();
         assert!(tap.dropped() == 0 && sent.len() > 20, "{sent:?}");
         let own: BTreeSet<&str> = [&page, &second, &popups[0], &popups[1]].map(|page| page.handle().0.as_str()).into();
-        let usher = stage.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("it is there");
+        let helper = stage.targets().await.into_iter().find(|info| info.url.ends_with("/tabmux-windows.html")).expect("it is there");
         for sent in &sent {
             assert!(!["Page.bringToFront", "Target.activateTarget"].contains(&sent.method), "{sent:?}");
             assert!(sent.method != "Target.createTarget" || sent.frame.contains("\"background\":true"), "{sent:?}");
             assert!(!sent.frame.contains("active: true") && !sent.frame.contains("focused: true"), "{sent:?}");
             if sent.method == "Target.attachToTarget" {
-                assert!(own.iter().chain([&usher.target_id.as_str()]).any(|id| sent.frame.contains(id)), "{sent:?}");
+                assert!(own.iter().chain([&helper.target_id.as_str()]).any(|id| sent.frame.contains(id)), "{sent:?}");
             }
             assert!(!sent.frame.contains(&format!("\"windowId\":{}", persons.0)), "{sent:?}");
             assert!(sent.method == "Browser.getWindowForTarget" || !sent.frame.contains(&person.0), "{sent:?}");
@@ -392,7 +392,7 @@ seen_and_unseen! {
         assert_eq!(page.handle(), &person);
         assert_eq!(soon(page.evaluate("document.body.innerText")).await, Ok(json!("the person's")));
         let again = soon(windows(&other).take_strangers(Strangers { all_kinds: true, devtools: true })).await.expect("there are none");
-        assert!(again.is_empty(), "each page is one's, and the usher nobody's: {again:?}");
+        assert!(again.is_empty(), "each page is one's, and the helper nobody's: {again:?}");
         soon(context.close()).await.expect("it closes");
         assert!(stage.targets().await.iter().any(|info| info.target_id == person.0));
         let spared = soon(windows(&other).take_strangers(Strangers::default())).await;
