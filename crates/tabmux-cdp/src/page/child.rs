@@ -11,7 +11,7 @@ use super::answers::Answers;
 use super::emulation::{Eyes, Whose};
 use super::{PageState, act, attach_frames, embedded, hear_requests, keep_choosers, own_world, requests};
 use crate::CdpError;
-use crate::connection::{Connection, Listener};
+use crate::connection::{Connection, Listener, WeakConnection};
 use crate::event::read;
 use crate::protocol::fetch::{AuthRequired, RequestPaused};
 use crate::protocol::target::AttachedToTarget;
@@ -22,6 +22,8 @@ use crate::world::World;
 #[derive(Debug)]
 struct Worker {
     state: Arc<PageState>,
+    world: Arc<World>,
+    connection: WeakConnection,
     session: String,
 }
 
@@ -35,10 +37,7 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &
     let Some(AttachedToTarget { session_id: session, target_info: target, .. }) = read(params) else { return };
     match target.kind.as_str() {
         "iframe" => frame_came(connection, state, world, within, &session, target.target_id),
-        "worker" => {
-            state.worker_came(&session, &target.target_id);
-            connection.listen(&session, Arc::new(Worker { state: Arc::clone(state), session: session.clone() }));
-        }
+        "worker" => worker_came(connection, state, world, &session, &target.target_id),
         _ => {}
     }
     // Behind all it was told, which it heeds first. Where it does not wait, this is nothing.
@@ -50,6 +49,15 @@ fn frame_came(connection: &Connection, state: &Arc<PageState>, world: &Arc<World
     state.frames().attached(target, session, within);
     connection.listen(session, Arc::new(child));
     furnish(connection, session, world, &world.shown());
+}
+
+fn worker_came(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, session: &str, target: &str) {
+    state.worker_came(session, target);
+    let (state, weak) = (Arc::clone(state), connection.downgrade());
+    let worker = Worker { state, world: Arc::clone(world), connection: weak, session: session.to_owned() };
+    connection.listen(session, Arc::new(worker));
+    drop(connection.send(Some(session), &hear_requests()));
+    drop(Eyes { connection, session, whose: Whose::Worker }.see(world, &world.shown(), &Emulation::default()));
 }
 
 /// Whether it arrives shows in the events; a frame that goes at once answers none.
@@ -71,7 +79,13 @@ fn furnish(connection: &Connection, session: &str, world: &World, shown: &Emulat
 }
 
 impl Listener for Worker {
-    fn event(&self, _: &str, _: &RawValue) {}
+    fn event(&self, method: &str, params: &RawValue) {
+        if method == RequestPaused::METHOD {
+            requests::paused_in_worker(&self.connection, &self.session, &self.world, params);
+        } else {
+            self.state.hear_part(&self.session, method, params);
+        }
+    }
 
     fn gone(&self, _: &CdpError) {
         self.state.worker_went(&self.session);

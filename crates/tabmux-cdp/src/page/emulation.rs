@@ -28,6 +28,8 @@ pub(super) enum Whose {
     Page,
     /// One that lives in another process than what is around it.
     Frame,
+    /// Which only can be kept from the network.
+    Worker,
 }
 
 /// Those of a page, or of a frame in another process.
@@ -38,15 +40,17 @@ pub(super) struct Eyes<'a> {
 }
 
 impl CdpPage {
-    /// Sends what makes the page and its frames see `wanted`, which saw `before`; the future waits for the answers.
+    /// Sends what makes the page, its frames and its workers see `wanted`, which saw `before`; the future waits for the answers.
     pub(crate) fn show(&self, wanted: &Emulation, before: &Emulation) -> impl Future<Output = Result<()>> + Send + use<> {
         let told = |session: &str, whose| Eyes { connection: &self.connection, session, whose }.see(&self.world, wanted, before);
         let page = told(&self.session, Whose::Page);
-        let frames: Asked = self.state.frames().sessions().iter().flat_map(|session| told(session, Whose::Frame)).collect();
+        let frames = self.state.frames().sessions().into_iter().map(|session| (session, Whose::Frame));
+        let workers = self.state.workers().into_iter().map(|session| (session, Whose::Worker));
+        let parts: Asked = frames.chain(workers).flat_map(|(session, whose)| told(&session, whose)).collect();
         async move {
             // What a frame refuses the page has refused too, or the frame is gone.
-            let frames = tokio::time::timeout(FRAME_PATIENCE, futures::future::join_all(frames));
-            let (page, _) = futures::join!(futures::future::try_join_all(page), frames);
+            let parts = tokio::time::timeout(FRAME_PATIENCE, futures::future::join_all(parts));
+            let (page, _) = futures::join!(futures::future::try_join_all(page), parts);
             page.map(drop)
         }
     }
@@ -56,6 +60,13 @@ impl Eyes<'_> {
     /// Sends what differs; the answers are to come.
     pub(super) fn see(&self, world: &World, wanted: &Emulation, before: &Emulation) -> Asked {
         let mut asked = Asked::new();
+        if self.whose == Whose::Worker {
+            let offline = |of: &Emulation| of.offline.unwrap_or_default();
+            if offline(wanted) != offline(before) {
+                requests::let_wait(self, if offline(wanted) { Waiting::Offline } else { Waiting::None }, &mut asked);
+            }
+            return asked;
+        }
         if self.whose == Whose::Page {
             self.show_screen(wanted, before, &mut asked);
             self.show_place(wanted, before, &mut asked);

@@ -11,7 +11,7 @@ use super::emulation::{Asked, Eyes};
 use super::{CdpPage, PageState};
 use crate::connection::{Connection, WeakConnection};
 use crate::paused::Paused;
-use crate::protocol::fetch::{ContinueRequest, Disable, Enable, RequestPattern};
+use crate::protocol::fetch::{ContinueRequest, Disable, Enable, FailRequest, RequestPattern};
 use crate::protocol::network::GetCookies;
 use crate::protocol::page::{Frame, GetFrameTree, GetNavigationHistory, Reload};
 use crate::world::World;
@@ -21,6 +21,8 @@ pub(super) enum Waiting {
     None,
     Documents,
     All,
+    /// All of a worker's, so that none gets to the network: what a worker is told of the network's conditions, Chromium does not heed.
+    Offline,
 }
 
 impl Waiting {
@@ -43,6 +45,17 @@ fn enable(waiting: Waiting) -> Enable {
     let resource_type = (waiting == Waiting::Documents).then(|| "Document".to_owned());
     let pattern = RequestPattern { url_pattern: Some("*".into()), resource_type, ..RequestPattern::default() };
     Enable { patterns: Some(vec![pattern]), handle_auth_requests: Some(waiting == Waiting::All) }
+}
+
+/// A request of a worker is let go, unless the network is to be out of reach by now.
+pub(super) fn paused_in_worker(connection: &WeakConnection, session: &str, world: &World, params: &RawValue) {
+    let (Some(Paused { request_id, url, .. }), Some(connection)) = (Paused::read(params), connection.upgrade()) else { return };
+    let offline = world.shown().offline.unwrap_or_default();
+    if offline && url.starts_with("http") {
+        drop(connection.send(Some(session), &FailRequest { request_id, error_reason: "InternetDisconnected".into() }));
+    } else {
+        drop(connection.send(Some(session), &ContinueRequest { request_id, ..ContinueRequest::default() }));
+    }
 }
 
 pub(super) fn let_wait(eyes: &Eyes<'_>, waiting: Waiting, asked: &mut Asked) {

@@ -330,6 +330,11 @@ impl PageState {
         self.lose_part(session);
     }
 
+    /// Their sessions.
+    pub(super) fn workers(&self) -> Vec<String> {
+        self.inner().beyond.workers()
+    }
+
     pub(super) fn has_workers(&self) -> bool {
         self.inner().beyond.has_workers()
     }

@@ -184,7 +184,8 @@ async fn frames_of_another_process_see_what_the_page_sees() {
     let took = "(async () => { const began = performance.now(); await fetch('/data'); return performance.now() - began; })()";
     assert!(ask(page, took).await.as_f64() >= Some(500.0));
     stage.emulate(&Emulation::default()).await;
-    assert_eq!(ask(page, "seen()").await, plain, "all is taken back");
+    // That it is light again around it, the frame hears when the page is drawn.
+    soon(async { while ask(page, "seen()").await != plain {} }).await;
     // Much of it is one for all frames in a process: who was told first may go.
     let second = "new Promise((done) => { window.second = frame.cloneNode(); second.id = 'second'; second.onload = done; document.body.append(second); })";
     run(page, second).await;
@@ -305,4 +306,42 @@ async fn no_frame_or_worker_waits_for_ever() {
     })()";
     assert_eq!(run(page, many).await, json!("all"));
     assert_eq!(ask(page, "1").await, json!(1));
+}
+
+/// Also in headless-shell: workers have a session of their own there too.
+#[tokio::test]
+async fn a_worker_is_offline_with_its_page_and_what_it_asks_for_is_the_pages() {
+    for want in [Want::Plain, Want::Full] {
+        let stage = Stage::of(support::chromium_for(want).await).await;
+        let page = &stage.page;
+        let answer = |script: &str| {
+            format!("new Promise((done) => {{ {script}.onmessage = ({{ data }}) => done(data); {script}.postMessage(1); }})")
+        };
+        run(page, "window.worker = new Worker('/worker.js'); 1").await;
+        assert_eq!(run(page, &answer("worker")).await, json!(200));
+        let asked = || page.requests().0.into_iter().any(|request| request.url.ends_with("/data") && request.status == Some(200));
+        soon(async {
+            while !asked() {
+                run(page, "0").await;
+            }
+        })
+        .await;
+        // One that begins with the network out of reach is handed what it needs, or it would not begin.
+        let later = "window.later = new Worker(URL.createObjectURL(new Blob([`fetch('${location.origin}/data').then(() => postMessage('online'), () => postMessage('offline'))`]))); 1";
+        for (offline, there, new) in [
+            (true, json!("TypeError: Failed to fetch"), "offline"),
+            (false, json!(200), "online"),
+            (true, json!("TypeError: Failed to fetch"), "offline"),
+        ] {
+            stage.emulate(&Emulation { offline: Some(offline), ..Emulation::default() }).await;
+            assert_eq!(run(page, &answer("worker")).await, there, "{want:?}, {offline}");
+            run(page, later).await;
+            assert_eq!(
+                run(page, "new Promise((done) => later.onmessage = ({ data }) => done(data))").await,
+                json!(new),
+                "{want:?}, {offline}"
+            );
+        }
+        soon(page.wait_for(&Awaited { network_idle: true, ..Awaited::default() })).await.expect("it becomes quiet");
+    }
 }

@@ -106,9 +106,10 @@ impl PageTool for Change {
         cx.page().await?;
         let before = if reset { Emulation::default() } else { cx.context().await?.emulation() };
         let wanted = added(set, before)?;
-        let named = said(&wanted);
+        let (named, beyond) = (said(&wanted), out_of_reach(&wanted));
         cx.emulate(wanted).await?;
-        Ok(Reply::text(if named.is_empty() { "Nothing is emulated any more.".to_owned() } else { format!("Emulated now: {named}.") }))
+        let text = if named.is_empty() { "Nothing is emulated any more.".to_owned() } else { format!("Emulated now: {named}.{beyond}") };
+        Ok(Reply::text(text))
     }
 }
 
@@ -257,6 +258,15 @@ fn said(emulation: &Emulation) -> String {
     names.chain(emulation.credentials.as_ref().map(|_| "httpCredentials")).collect::<Vec<_>>().join(", ")
 }
 
+/// Whom no browser lets us take off the network or slow down.
+fn out_of_reach(emulation: &Emulation) -> &'static str {
+    match (emulation.offline, emulation.network) {
+        (Some(true), _) => " Shared and service workers, and workers of workers, stay online.",
+        (_, Some(_)) => " Workers are not slowed down.",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,8 +289,15 @@ mod tests {
         let emulation = pages.context().await.unwrap().emulation();
         assert_eq!((emulation.viewport, emulation.timezone.as_deref()), (Some((10, 20)), Some("Europe/Paris")));
         assert_eq!(said(json!({ "reset": true })).await, "Nothing is emulated any more.");
-        assert_eq!(said(json!({ "offline": true, "locale": "zh-Hant_TW" })).await, "Emulated now: locale, offline.");
+        assert_eq!(
+            said(json!({ "offline": true, "locale": "zh-Hant_TW" })).await,
+            "Emulated now: locale, offline. Shared and service workers, and workers of workers, stay online."
+        );
         assert_eq!(said(json!({ "offline": false })).await, "Emulated now: locale.");
+        assert_eq!(
+            said(json!({ "network": { "latencyMs": 100 }, "reset": true })).await,
+            "Emulated now: network. Workers are not slowed down."
+        );
     }
 
     #[tokio::test]

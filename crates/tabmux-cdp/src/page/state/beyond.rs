@@ -47,6 +47,10 @@ impl Beyond {
         self.workers.remove(session);
     }
 
+    pub(super) fn workers(&self) -> Vec<String> {
+        self.workers.iter().cloned().collect()
+    }
+
     pub(super) fn has_workers(&self) -> bool {
         !self.workers.is_empty()
     }
