@@ -124,7 +124,10 @@ async fn a_page_that_asks_or_spins_while_it_comes_up_is_its_openers_and_holds_up
         let (spins, answered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (says_spins, says_answered) = (Arc::clone(&spins), Arc::clone(&answered));
         let site = serve(move |request| match request.split(' ').nth(1).unwrap_or_default() {
-            "/asks" => page("<script>fetch('/answered?' + confirm('Delete?'))</script>"),
+            // A moment later: of a dialog that opened before anybody was attached the browser never tells.
+            "/asks" => {
+                page("<script>for (const end = Date.now() + 300; Date.now() < end;); fetch('/answered?' + confirm('Delete?'))</script>")
+            }
             "/spins" => page(&format!("<script>{}</script>", SPIN.replace("/spins", "/says"))),
             path @ ("/says" | "/answered?true") => {
                 if path == "/says" {
