@@ -104,12 +104,15 @@ impl PageTool for Change {
         let set = set.unwrap_or_default().checked()?;
         // A page to try it on, so that what the browser does not take is said now.
         cx.page().await?;
-        let before = if reset { Emulation::default() } else { cx.context().await?.emulation() };
-        let wanted = added(set, before)?;
+        let former = cx.context().await?.emulation();
+        let was_logged_in = former.credentials.clone();
+        let wanted = added(set, if reset { Emulation::default() } else { former })?;
+        // A browser forgets no login while its context lives.
+        let stays = if was_logged_in.is_some() && was_logged_in != wanted.credentials { STAYS_LOGGED_IN } else { "" };
         let (named, beyond) = (said(&wanted), out_of_reach(&wanted));
         cx.emulate(wanted).await?;
         let text = if named.is_empty() { "Nothing is emulated any more.".to_owned() } else { format!("Emulated now: {named}.{beyond}") };
-        Ok(Reply::text(text))
+        Ok(Reply::text(format!("{text}{stays}")))
     }
 }
 
@@ -258,6 +261,8 @@ fn said(emulation: &Emulation) -> String {
     names.chain(emulation.credentials.as_ref().map(|_| "httpCredentials")).collect::<Vec<_>>().join(", ")
 }
 
+const STAYS_LOGGED_IN: &str = " Sites that took the former httpCredentials keep that login; be somebody else there in another session.";
+
 /// Whom no browser lets us take off the network or slow down.
 fn out_of_reach(emulation: &Emulation) -> &'static str {
     match (emulation.offline, emulation.network) {
@@ -284,7 +289,9 @@ mod tests {
             said(json!({ "set": all })).await,
             "Emulated now: viewport, mobile, timezone, colorScheme, geolocation, permissions, httpCredentials."
         );
-        assert_eq!(said(json!({ "set": { "timezone": "Europe/Paris" }, "reset": true })).await, "Emulated now: timezone.");
+        let stays = "Sites that took the former httpCredentials keep that login; be somebody else there in another session.";
+        let only = json!({ "set": { "timezone": "Europe/Paris" }, "reset": true });
+        assert_eq!(said(only).await, format!("Emulated now: timezone. {stays}"));
         assert_eq!(said(json!({ "viewport": { "width": 10, "height": 20 }, "locale": null })).await, "Emulated now: viewport, timezone.");
         let emulation = pages.context().await.unwrap().emulation();
         assert_eq!((emulation.viewport, emulation.timezone.as_deref()), (Some((10, 20)), Some("Europe/Paris")));
