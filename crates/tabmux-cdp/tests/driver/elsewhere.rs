@@ -326,8 +326,8 @@ async fn a_worker_is_offline_with_its_page_and_what_it_asks_for_is_the_pages() {
             }
         })
         .await;
-        // One that begins with the network out of reach is handed what it needs, or it would not begin.
-        let later = "window.later = new Worker(URL.createObjectURL(new Blob([`fetch('${location.origin}/data').then(() => postMessage('online'), () => postMessage('offline'))`]))); 1";
+        let later = "new Promise((done) => new Worker(URL.createObjectURL(new Blob([`fetch('${location.origin}/data') \
+                     .then(() => postMessage('online'), () => postMessage('offline'))`]))).onmessage = ({ data }) => done(data))";
         for (offline, there, new) in [
             (true, json!("TypeError: Failed to fetch"), "offline"),
             (false, json!(200), "online"),
@@ -335,12 +335,7 @@ async fn a_worker_is_offline_with_its_page_and_what_it_asks_for_is_the_pages() {
         ] {
             stage.emulate(&Emulation { offline: Some(offline), ..Emulation::default() }).await;
             assert_eq!(run(page, &answer("worker")).await, there, "{want:?}, {offline}");
-            run(page, later).await;
-            assert_eq!(
-                run(page, "new Promise((done) => later.onmessage = ({ data }) => done(data))").await,
-                json!(new),
-                "{want:?}, {offline}"
-            );
+            assert_eq!(run(page, later).await, json!(new), "{want:?}, {offline}");
         }
         soon(page.wait_for(&Awaited { network_idle: true, ..Awaited::default() })).await.expect("it becomes quiet");
     }
