@@ -20,6 +20,7 @@ use crate::find::Kind;
 use crate::kept::EndOrder;
 use crate::launch::{Launch, Mode, NO_BYPASS, Sharing};
 use crate::protocol::{Event, browser, fetch, target};
+use crate::threshold::Threshold;
 use crate::transport::Transport;
 use crate::windows::{OwnWindows, Windows};
 use crate::world::{Build, Drawn, World};
@@ -44,6 +45,7 @@ struct Targets {
     windows: OnceLock<Weak<Windows>>,
     strays: Arc<Strays>,
     doors: Doors,
+    threshold: Threshold,
 }
 
 impl CdpBrowser {
@@ -66,6 +68,9 @@ impl CdpBrowser {
         // One that we keep has pages of ours, or has just been started: it is worth waiting for.
         let patience = if kept.is_some() { HOUSEKEEPING * 6 } else { HOUSEKEEPING };
         connection.call_in(None, &discover, patience).await?;
+        if kept.as_ref().is_some_and(|(launch, _)| is_shell(launch)) {
+            targets.threshold.begin(&connection, patience).await?;
+        }
         let windows = Windows::new(connection.clone());
         targets.windows.set(Arc::downgrade(&windows)).expect("they were made just now");
         Ok(Arc::new_cyclic(|me| Self { info: Mutex::new(info), connection, targets, windows, me: me.clone(), kept }))
@@ -97,8 +102,7 @@ impl CdpBrowser {
     }
 
     fn build(&self) -> Build {
-        let shell = self.launched().is_some_and(|launch| launch.binary.kind == Kind::HeadlessShell);
-        if shell { Build::Shell } else { Build::Full }
+        if self.launched().is_some_and(is_shell) { Build::Shell } else { Build::Full }
     }
 
     fn drawn(&self, unit: &Unit) -> Drawn {
@@ -173,6 +177,11 @@ impl CdpBrowser {
     fn living(&self, id: &str) -> Option<Arc<CdpContext>> {
         self.targets.contexts().get(id)?.upgrade().filter(|context| !context.is_closed())
     }
+}
+
+/// It has no windows that people could see, so every page in it is ours.
+fn is_shell(launch: &Launch) -> bool {
+    launch.binary.kind == Kind::HeadlessShell
 }
 
 /// A browser context that is not yet anybody's. Whoever gives up before it is leaves nothing behind.
@@ -298,9 +307,21 @@ impl Listener for Targets {
                     return;
                 }
                 match self.of(&info) {
+                    Some(_) if info.opener_id.is_some() && self.threshold.is_watched() => {}
                     Some(context) => context.arrived(info),
                     None if self.windows().is_some_and(|windows| windows.ends_orphan(&info)) => {}
                     None => self.stranger(info),
+                }
+            }
+            target::AttachedToTarget::METHOD => {
+                let Some(target::AttachedToTarget { session_id, target_info: info, waiting_for_debugger }) = read(params) else { return };
+                if !waiting_for_debugger {
+                    return self.threshold.was_there(session_id);
+                }
+                // A page that we made is prepared by who made it.
+                match self.of(&info).filter(|_| info.opener_id.is_some()) {
+                    Some(context) => context.attached(info, session_id),
+                    None => self.threshold.pass(session_id),
                 }
             }
             target::TargetInfoChanged::METHOD => {

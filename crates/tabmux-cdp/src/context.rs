@@ -92,6 +92,8 @@ struct Inner {
     unclosed: HashMap<String, Arc<CdpPage>>,
     /// Pages that are gone, newest last: the browser's list still names them for a moment.
     gone: VecDeque<String>,
+    /// Pages that come up by themselves and have not joined yet.
+    coming: BTreeSet<String>,
     /// Pages that came up by themselves, newest last, gone or not.
     came: VecDeque<String>,
     popups: mpsc::Sender<Popup>,
@@ -115,6 +117,7 @@ impl CdpContext {
             pages: Some(HashMap::new()),
             unclosed: HashMap::new(),
             gone: VecDeque::new(),
+            coming: BTreeSet::new(),
             came: VecDeque::new(),
             popups,
             unheard: Some(unheard),

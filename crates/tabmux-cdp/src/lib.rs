@@ -15,6 +15,7 @@ mod lenient;
 mod page;
 mod paused;
 pub mod protocol;
+mod threshold;
 mod transport;
 mod windows;
 mod wire;

@@ -62,8 +62,8 @@ use emulation::{Eyes, Whose};
 use given_up::GivenUp;
 pub(crate) use memento::Memento;
 use requests::Waiting;
-use state::Life;
 pub(crate) use state::PageState;
+use state::{Life, Progress};
 use underway::Underway;
 
 /// How many bytes of answers Chromium keeps for each page, so that they can be looked at afterwards.
@@ -71,6 +71,16 @@ const KEPT_BODIES: i64 = 10 * 1024 * 1024;
 
 /// How long a page that came up by itself may take to answer before it counts as stuck. Who clicked waits for it as long.
 const STUCK: Duration = Duration::from_millis(500);
+
+/// A page that only the browser has answered for, and what comes when it answers itself.
+pub(crate) type Met = (Arc<CdpPage>, BoxFuture<'static, Result<()>>);
+
+/// When a page runs its first script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    Already,
+    AtOurWord,
+}
 
 #[derive(Debug)]
 pub(crate) struct CdpPage {
@@ -99,18 +109,22 @@ impl CdpPage {
     }
 
     /// The same, but only the browser has answered: the page itself may be stuck. Everything it is to hear is on its way.
-    pub(crate) async fn meet(
-        connection: &Connection,
-        target: &str,
-        url: String,
-        world: &Arc<World>,
-    ) -> Result<(Arc<Self>, BoxFuture<'static, Result<()>>)> {
+    pub(crate) async fn meet(connection: &Connection, target: &str, url: String, world: &Arc<World>) -> Result<Met> {
         let attach = target::AttachToTarget { target_id: target.to_owned(), flatten: Some(true) };
         let session = connection.call_in(None, &attach, HOUSEKEEPING).await?.session_id;
         let state = Arc::new(PageState::new(target, url));
         let page = Self::listening(connection, target, session, state, world);
-        let prepared = Box::pin(page.prepare());
+        let prepared = Box::pin(page.prepare(Begins::Already));
         Ok((page, prepared))
+    }
+
+    /// The browser attached us to a page that waits for our word to begin. It has the word, behind all that it is to hear before it. Called by the
+    /// reader: nothing is waited for.
+    pub(crate) fn let_begin(connection: &Connection, session: String, target: &str, world: &Arc<World>) -> Met {
+        let state = Arc::new(PageState::new(target, "about:blank".into()));
+        let page = Self::listening(connection, target, session, state, world);
+        let prepared = Box::pin(page.prepare(Begins::AtOurWord));
+        (page, prepared)
     }
 
     /// Waits until a page that came up by itself is prepared, but not for one that a dialog or a busy script keeps from answering: that one is
@@ -132,6 +146,15 @@ impl CdpPage {
             }
         });
         Ok(())
+    }
+
+    /// Comes when a page that was let begin shows something, or asks something; not much later than now, where its server is slow. Who is told of it
+    /// sooner would speak to a document that is about to go.
+    pub(crate) async fn has_begun(&self) {
+        let mut progress = self.state.watch();
+        let shown = |now: &Progress| now.commits > 0 || now.loaded || now.fruitless > 0 || now.dialogs > 0 || now.life != Life::Alive;
+        // Gone: whoever takes it in finds that out.
+        let _ = tokio::time::timeout(STUCK, progress.wait_for(shown)).await;
     }
 
     /// Goes on with the session a former daemon had. Everything is set up in it and the page itself is not asked, so one that
@@ -187,7 +210,7 @@ impl CdpPage {
     }
 
     /// All at once, and queued by now; the answers are waited for together.
-    fn prepare(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+    fn prepare(&self, begins: Begins) -> impl Future<Output = Result<()>> + Send + use<> {
         let session = Some(self.session.as_str());
         let connection = &self.connection;
         let lifecycle = page::SetLifecycleEventsEnabled { enabled: true };
@@ -208,6 +231,11 @@ impl CdpPage {
             connection.send(session, &attach_frames()),
         );
         let shown = self.show_all();
+        if begins == Begins::AtOurWord {
+            // Whether they arrive shows in the events.
+            drop(connection.send(session, &focus));
+            drop(connection.send(session, &runtime::RunIfWaitingForDebugger::default()));
+        }
         let (connection, session) = (connection.clone(), self.session.clone());
         async move {
             let ((enabled, ..), _, (_, script, ..), shown) = futures::join!(enabled, enabled_too, guarded, shown);
@@ -215,7 +243,9 @@ impl CdpPage {
             script?;
             // Only now: headless-shell crashes the opener of a popup that is on its way into another process when it hears this among the others.
             // Nobody waits for the answer; it comes before whatever the page is asked next.
-            drop(connection.send(Some(&session), &focus));
+            if begins == Begins::Already {
+                drop(connection.send(Some(&session), &focus));
+            }
             shown
         }
     }

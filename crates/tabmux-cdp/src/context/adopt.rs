@@ -96,20 +96,30 @@ impl CdpContext {
 
     /// A page of this context that is on no record: it joins, but for one that the former daemon had only just made.
     fn left_over(self: &Arc<Self>, info: TargetInfo) {
-        if info.opener_id.is_some() || info.url != "about:blank" {
-            return self.arrived(info);
+        if self.has(&info.target_id) || self.inner().coming.contains(&info.target_id) {
+            return;
         }
-        if self.page(&info.target_id).is_none() {
-            let context = Arc::clone(self);
-            tokio::spawn(async move { context.close_target(&info.target_id).await });
-        }
+        let context = Arc::clone(self);
+        tokio::spawn(async move {
+            if info.opener_id.is_some() || info.url != "about:blank" {
+                // It may wait for the word of the former daemon, to begin at all.
+                context.detach_former(&info.target_id).await;
+                context.arrived(info);
+            } else {
+                context.close_target(&info.target_id).await;
+            }
+        });
     }
 
     /// The former daemon's attachment lives on in the browser and would go on pausing requests and changing what the page sees.
     async fn attach_again(&self, target: &str, url: String) -> Result<Arc<CdpPage>> {
+        self.detach_former(target).await;
+        CdpPage::attach(&self.connection, target, url, &self.world).await
+    }
+
+    async fn detach_former(&self, target: &str) {
         let detach = DetachFormer { target_id: target.to_owned() };
         // Refused: there is none.
         drop(self.connection.call_in(None, &detach, HOUSEKEEPING).await);
-        CdpPage::attach(&self.connection, target, url, &self.world).await
     }
 }

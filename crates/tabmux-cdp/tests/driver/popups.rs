@@ -1,4 +1,4 @@
-//! What pages that pages opened show first: the browser asks for it before anybody can say as whom.
+//! What pages that pages opened show, ask for and ask first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,5 +73,89 @@ async fn the_first_document_of_a_popup_is_the_one_for_what_its_session_emulates(
         }
         assert_eq!(sent.load(Ordering::SeqCst), 1, "{want:?}");
         shows(&form, "thanks").await;
+    }
+}
+
+/// A full Chromium asks before anybody can say as whom, so there it is asked for twice.
+#[tokio::test]
+async fn in_headless_shell_a_popup_asks_for_its_first_document_once_and_as_emulated() {
+    let browser = support::chromium().await;
+    let (heard, asked) = std::sync::mpsc::channel();
+    let heard = std::sync::Mutex::new(heard);
+    let site = serve(move |request| {
+        if request.starts_with("GET /popup") {
+            let agent = request.lines().find_map(|line| line.strip_prefix("User-Agent: ")).unwrap_or_default().to_owned();
+            heard.lock().unwrap().send(agent).unwrap();
+        }
+        page("hello")
+    })
+    .await;
+    let emulation = Emulation { user_agent: Some("Bot/9".into()), viewport: Some((700, 500)), ..Emulation::default() };
+    let spec = ContextSpec { emulation, ..ContextSpec::default() };
+    let context = soon(browser.open_context(&spec)).await.expect("a context opens");
+    let mut popups = context.popups();
+    let opener = soon(context.open_page()).await.expect("a page opens");
+    soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    let elsewhere = site.replace("127.0.0.1", "localhost");
+    let ways =
+        [format!("!!open('{site}/popup')"), format!("!!open('{elsewhere}/popup')"), format!("!!open('{site}/popup', '', 'noopener')")];
+    for way in &ways {
+        soon(opener.evaluate(way)).await.expect("it runs");
+        let popup = soon(popups.recv()).await.expect("it joins").page;
+        assert_eq!(soon(popup.evaluate("[navigator.userAgent, innerWidth]")).await, Ok(json!(["Bot/9", 700])), "{way}");
+        assert_eq!(popup.requests().0.len(), 1, "what it asked for first is known: {way}");
+    }
+    assert_eq!(asked.try_iter().collect::<Vec<_>>(), ["Bot/9"; 3]);
+}
+
+/// Headless-shell itself answers a dialog that nobody listens to, and the page goes on as if a person had refused.
+#[tokio::test]
+async fn what_a_popup_asks_while_it_loads_is_never_answered_by_the_browser() {
+    let browser = support::chromium().await;
+    let site = support::site(|path| if path == "/asks" { "<script>said = confirm('sure?')</script>".into() } else { "hello".into() }).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let mut popups = context.popups();
+    let opener = soon(context.open_page()).await.expect("a page opens");
+    soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    for round in 0..10 {
+        let features = if round % 2 == 0 { "" } else { "noopener" };
+        // A popup in the opener's process keeps that from answering while it asks, so nobody waits for the script.
+        let opens = format!("setTimeout(() => open('/asks', '', '{features}'))");
+        soon(opener.evaluate(&opens)).await.expect("it runs");
+        let popup = soon(popups.recv()).await.expect("it joins").page;
+        let mut events = popup.events();
+        let asks = async {
+            while popup.dialog().is_none() {
+                events.recv().await.expect("it is there");
+            }
+        };
+        soon(asks).await;
+        soon(popup.answer_dialog(tabmux_driver::DialogAnswer::Accept { prompt: None })).await.expect("it is answered");
+        assert_eq!(soon(popup.evaluate("said")).await, Ok(json!(true)), "{round}");
+        soon(popup.close()).await.expect("it closes");
+    }
+}
+
+/// Whatever a page opens, it is told of when it shows something, and at once where it will never show anything else.
+#[tokio::test]
+async fn popups_join_with_what_they_show() {
+    let browser = support::chromium().await;
+    let site = support::site(|path| format!("at {path}")).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let mut popups = context.popups();
+    let opener = soon(context.open_page()).await.expect("a page opens");
+    soon(opener.navigate(Navigation::To(&format!("{site}/")))).await.expect("the page goes there");
+    for (way, text) in [
+        ("open('/one')", "at /one"),
+        ("open()", ""),
+        ("open('about:blank')", ""),
+        ("open('about:blank', '', 'noopener')", ""),
+        ("open().document.write('written')", "written"),
+        ("open(URL.createObjectURL(new Blob(['blob'], { type: 'text/html' })))", "blob"),
+        ("open('/small', '', 'width=300,height=200')", "at /small"),
+    ] {
+        soon(opener.evaluate(&format!("void {way}"))).await.expect("it runs");
+        let popup = soon(popups.recv()).await.expect("it joins").page;
+        assert_eq!(soon(popup.evaluate("document.body.innerText")).await, Ok(json!(text)), "{way}");
     }
 }
