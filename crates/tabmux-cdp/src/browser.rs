@@ -320,7 +320,10 @@ impl Listener for Targets {
                 }
                 // A page that we made is prepared by who made it.
                 match self.of(&info).filter(|_| info.opener_id.is_some()) {
-                    Some(context) => context.attached(info, session_id),
+                    Some(context) => {
+                        failpoint("popup-waits");
+                        context.attached(info, session_id);
+                    }
                     None => self.threshold.pass(session_id),
                 }
             }

@@ -148,6 +148,11 @@ impl CdpPage {
         Ok(())
     }
 
+    /// One that waits for the word of a former daemon begins. Where it does not wait, this is nothing.
+    pub(crate) fn give_word(&self) {
+        drop(self.connection.send(Some(&self.session), &runtime::RunIfWaitingForDebugger::default()));
+    }
+
     /// Comes when a page that was let begin shows something, or asks something; not much later than now, where its server is slow. Who is told of it
     /// sooner would speak to a document that is about to go.
     pub(crate) async fn has_begun(&self) {
@@ -234,7 +239,7 @@ impl CdpPage {
         if begins == Begins::AtOurWord {
             // Whether they arrive shows in the events.
             drop(connection.send(session, &focus));
-            drop(connection.send(session, &runtime::RunIfWaitingForDebugger::default()));
+            self.give_word();
         }
         let (connection, session) = (connection.clone(), self.session.clone());
         async move {

@@ -102,7 +102,7 @@ impl CdpContext {
         let context = Arc::clone(self);
         tokio::spawn(async move {
             if info.opener_id.is_some() || info.url != "about:blank" {
-                // It may wait for the word of the former daemon, to begin at all.
+                // The former daemon may have been attached to it, and not have said so to anybody.
                 context.detach_former(&info.target_id).await;
                 context.arrived(info);
             } else {

@@ -94,6 +94,9 @@ impl CdpContext {
             Some(met) => met,
             None => CdpPage::meet(&self.connection, &info.target_id, "about:blank".into(), &self.world).await?,
         };
+        if began_unseen {
+            page.give_word();
+        }
         self.keep(&info.target_id, &page)?;
         drop(turn);
         page.prepared_or_stuck(prepared).await?;

@@ -5,6 +5,7 @@ mod downloads;
 mod early;
 mod paused;
 mod stuck;
+mod waiting;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -47,15 +48,24 @@ struct Inner {
 
 impl Played {
     async fn start() -> (Arc<CdpBrowser>, Self) {
+        let (transport, played) = Self::wired();
+        let browser = CdpBrowser::connect(transport, 1, Self::info()).await.expect("it answers");
+        (browser, played)
+    }
+
+    fn info() -> BrowserInfo {
+        BrowserInfo { id: "played".into(), ..BrowserInfo::default() }
+    }
+
+    /// Nobody is connected yet.
+    fn wired() -> (Transport, Self) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         let stage = Stage { inner: Mutex::default(), heard: watch::Sender::new(0), write: tokio::sync::Mutex::new(write) };
         let played = Self(Arc::new(stage));
         tokio::spawn(played.clone().play(read));
         let (read, write) = tokio::io::split(ours);
-        let info = BrowserInfo { id: "played".into(), ..BrowserInfo::default() };
-        let browser = CdpBrowser::connect(Transport::over(read, write, Start::Fresh), 1, info).await.expect("it answers");
-        (browser, played)
+        (Transport::over(read, write, Start::Fresh), played)
     }
 
     async fn play(self, read: ReadHalf<DuplexStream>) {

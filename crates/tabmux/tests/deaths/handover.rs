@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::site::{Site, browser_and_keeper, eval, kill, renderers};
-use crate::support::{Lab, SOON, at_once, process, until};
+use crate::support::{Lab, Mcp, SOON, at_once, process, until};
 
 /// S1.26: the dialog is the very same: its page hears the answer.
 #[test]
@@ -69,7 +69,15 @@ fn a_crashed_page_is_known_as_such_to_the_next_daemon() {
     assert_eq!(eval(&client, "location.pathname"), json!("/crashing"));
 }
 
-/// S4.23: what opens while no daemon is there joins the session of its opener all the same.
+/// Opens a page when somebody has had time to end the daemon, and says so just before.
+const OPENS_SOON: &str = "setTimeout(() => {
+    const says = new XMLHttpRequest();
+    says.open('GET', '/opening', false);
+    says.send();
+    window.open('/popup');
+}, 500); 1";
+
+/// S4.23: what opens while no daemon is there joins the session of its opener all the same. Until there is one, it waits.
 #[test]
 fn a_popup_that_opens_while_there_is_no_daemon_joins_its_session() {
     let (lab, site) = (Lab::real(), Site::open());
@@ -77,16 +85,38 @@ fn a_popup_that_opens_while_there_is_no_daemon_joins_its_session() {
     client.ok("navigate", &json!({"url": site.at("/opener")}));
     let daemon = lab.daemon_pid();
     let (browser, _) = browser_and_keeper(&lab);
-    client.ok("evaluate", &json!({"script": "setTimeout(() => window.open('/popup'), 500); 1"}));
+    client.ok("evaluate", &json!({"script": OPENS_SOON}));
     // The shim starts the next daemon at once; a stopped one cannot.
     process::signal(client.pid(), rustix::process::Signal::STOP);
     kill(daemon);
-    site.await_visit("/popup");
+    site.await_visit("/opening");
     process::signal(client.pid(), rustix::process::Signal::CONT);
+    assert_popup_joins(&client, &site);
+    assert_eq!(browser_and_keeper(&lab).0, browser);
+}
+
+/// The former daemon heard of it and died before it gave its word.
+#[test]
+fn a_popup_that_waits_for_the_word_of_a_dead_daemon_gets_it_from_the_next_one() {
+    let mut lab = Lab::real();
+    let places = lab.path().join("points");
+    std::fs::create_dir(&places).unwrap();
+    lab.set("TABMUX_FAILPOINTS", places.to_str().unwrap());
+    let site = Site::open();
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/opener")}));
+    let place = places.join("popup-waits");
+    std::fs::write(&place, "").unwrap();
+    client.ok("evaluate", &json!({"script": OPENS_SOON}));
+    until("the daemon dies", SOON, || (!place.exists()).then_some(()));
+    assert_popup_joins(&client, &site);
+    assert_eq!(eval(&client, "location.pathname"), json!("/opener"), "who opened it goes on");
+}
+
+fn assert_popup_joins(client: &Mcp, site: &Site) {
     let pages = until("the popup joins", Duration::from_secs(10), || {
         let pages = client.ok("list_pages", &json!({})).structured()["pages"].clone();
         (pages.as_array()?.len() == 2 && pages[1]["url"] == json!(site.at("/popup"))).then_some(pages)
     });
     assert_eq!(pages[0]["url"], json!(site.at("/opener")));
-    assert_eq!(browser_and_keeper(&lab).0, browser);
 }
