@@ -1,5 +1,5 @@
-//! The first document of a page that another one opened: the browser asks for it before anybody can tell it as whom. Where the server's answer depends
-//! on that, it is asked for once more. What only scripts see (a viewport, a time zone) is not worth asking twice.
+//! The first document of a page that another one opened, where pages do not wait (see `threshold.rs`): the browser asks for it before anybody can tell it
+//! as whom. Where the server's answer depends on that, it is asked for once more. What only scripts see (a viewport, a time zone) is not worth asking twice.
 
 use std::sync::Arc;
 use std::time::Duration;
