@@ -232,14 +232,19 @@ impl Windows {
         Ok(found.into_iter().flatten().any(|found| found == window))
     }
 
-    /// Everything in the profile that nobody here made, of whatever kind.
+    /// Everything in the profile that nobody here made, of whatever kind, and that no page of ours opened. Waits for what is being made just now: the
+    /// browser lists that before we know that it is ours.
     async fn strangers(&self) -> Result<Vec<target::TargetInfo>> {
+        let late = |_| CdpError::Late { method: "Target.createTarget" };
+        let _none_is_being_made = tokio::time::timeout(HOUSEKEEPING, self.making.write()).await.map_err(late)?;
         let contexts = self.connection.call_in(None, &target::GetBrowserContexts::default(), HOUSEKEEPING).await?;
         let targets = self.connection.call_in(None, &target::GetTargets::default(), HOUSEKEEPING).await?;
         let made = self.made();
         let of_the_profile =
             |info: &target::TargetInfo| info.browser_context_id.as_ref().is_none_or(|id| !contexts.browser_context_ids.contains(id));
-        let strange = |info: &target::TargetInfo| !made.contains(&info.target_id) && !usher::is_usher(&info.url);
+        let ours = |id: &String| made.contains(id);
+        let strange =
+            |info: &target::TargetInfo| !ours(&info.target_id) && !info.opener_id.as_ref().is_some_and(ours) && !usher::is_usher(&info.url);
         Ok(targets.target_infos.into_iter().filter(|info| of_the_profile(info) && strange(info)).collect())
     }
 

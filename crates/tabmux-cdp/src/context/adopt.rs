@@ -85,9 +85,9 @@ impl CdpContext {
                 Ok(Some(page))
             }
             Err(gone @ DriverError::BrowserGone(_)) => Err(gone),
-            // One that a dialog or a busy script keeps from answering is given up, so that the others are not.
+            // It is given up, so that the others are not.
             Err(error) => {
-                tracing::warn!(%error, target = id, "a page does not answer after the restart and is closed");
+                tracing::warn!(%error, target = id, "a page cannot be attached to after the restart and is closed");
                 self.close_target(id).await;
                 Ok(None)
             }
@@ -114,7 +114,9 @@ impl CdpContext {
     /// The former daemon's attachment lives on in the browser and would go on pausing requests and changing what the page sees.
     async fn attach_again(&self, target: &str, url: String) -> Result<Arc<CdpPage>> {
         self.detach_former(target).await;
-        CdpPage::attach(&self.connection, target, url, &self.world).await
+        let (page, prepared) = CdpPage::meet(&self.connection, target, url, &self.world).await?;
+        page.prepared_or_stuck(prepared).await?;
+        Ok(page)
     }
 
     async fn detach_former(&self, target: &str) {

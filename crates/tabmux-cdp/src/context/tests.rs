@@ -1,6 +1,7 @@
 //! What becomes of pages when the browser answers late, or not as hoped. The browser is played, so that it does so when told.
 
 mod again;
+mod beside;
 mod downloads;
 mod early;
 mod paused;

@@ -1,6 +1,6 @@
 //! Pages that come up by themselves and answer nothing, because they ask something or are busy.
 
-use tabmux_driver::{Dialog, HOUSEKEEPING, Popup};
+use tabmux_driver::{Dialog, HOUSEKEEPING, Handle, PageRecord, Popup};
 use tokio::time::Instant;
 
 use super::*;
@@ -63,4 +63,26 @@ async fn a_page_that_opens_a_dialog_while_it_comes_up_joins_with_it() {
     let joined = joins(&*context).await;
     assert_eq!(joined.page.dialog(), Some(Dialog { kind: "confirm".into(), text: "Delete?".into() }));
     assert_eq!((before.elapsed(), played.asked("Target.closeTarget", "P9")), (Duration::ZERO, 0));
+}
+
+/// The former daemon died before it wrote down how to go on with it.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_busy_when_the_next_daemon_finds_it_is_a_page_still() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Context).await;
+    let mut found = info("P9", None);
+    found["browserContextId"] = json!("C1");
+    {
+        let mut inner = played.0.inner.lock().unwrap();
+        inner.targets = vec![found];
+        inner.stuck.insert("P9");
+    }
+    let record = PageRecord { handle: Handle("P9".into()), url: "http://a.test/".into(), memento: None };
+    let spec = ContextSpec::default();
+    let adopted = browser.adopt_context(context.handle(), &spec, &[record]).await.expect("the context is there");
+    assert_eq!(
+        adopted.pages.iter().map(|(handle, page)| (handle.0.as_str(), page.url())).collect::<Vec<_>>(),
+        [("P9", "http://a.test/".into())]
+    );
+    assert_eq!(played.asked("Target.closeTarget", "P9"), 0);
 }
