@@ -260,6 +260,7 @@ fn measure_floor(installed: &Installed, browsers: &Browsers, pages: &Pages) -> R
     let mut tally = Tally::default();
     let agents = (tabmux::CONTENDERS[0].agents)(&ground, JUDGED_AGENTS)?;
     let mut seats = open(agents, pages, &mut tally);
+    let flags = tree::browser_flags()?;
     let page = Page { agent: JUDGED_AGENTS, visit: 0 };
     let mut raw = RawPipe::open(&browsers.shell, &directory.path().join("raw"), &pages.url(page))?;
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
@@ -280,7 +281,7 @@ fn measure_floor(installed: &Installed, browsers: &Browsers, pages: &Pages) -> R
     if tally.wrong + tally.errors > 0 {
         bail!("the comparison with a bare pipe had wrong answers: {tally:?}");
     }
-    Ok(Floor { tabmux: Spread::of(ours), raw: Spread::of(bare), bare_kb: weigh_bare(&browsers.shell, pages, JUDGED_AGENTS)? })
+    Ok(Floor { tabmux: Spread::of(ours), raw: Spread::of(bare), bare_kb: weigh_bare(&browsers.shell, &flags, pages, JUDGED_AGENTS)? })
 }
 
 fn preface(installed: &Installed, browsers: &Browsers) -> Vec<String> {

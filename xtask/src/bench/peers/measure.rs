@@ -90,11 +90,11 @@ fn measure_watched(contender: &Contender, ground: &Ground, pages: &Pages, agents
     })
 }
 
-/// As many contexts as there are agents, each at a page of its own, in a browser with nobody but a pipe client.
-pub(super) fn weigh_bare(browser: &Path, pages: &Pages, agents: usize) -> Result<u64> {
+/// As many contexts as there are agents, each at a page of its own, in a browser with these flags and nobody but a pipe client.
+pub(super) fn weigh_bare(browser: &Path, flags: &[String], pages: &Pages, agents: usize) -> Result<u64> {
     let directory = tempfile::tempdir()?;
     let url = |agent| pages.url(Page { agent, visit: 0 });
-    let mut raw = RawPipe::open(browser, &directory.path().join("bare"), &url(0))?;
+    let mut raw = RawPipe::open_with(browser, flags, &directory.path().join("bare"), &url(0))?;
     for agent in 1..agents {
         raw.open_context(&url(agent))?;
     }

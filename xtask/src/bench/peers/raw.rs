@@ -18,17 +18,29 @@ pub(in crate::bench) struct RawPipe {
     next_id: u64,
 }
 
+const PLAIN: [&str; 6] = [
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-startup-window",
+    "--disable-background-networking",
+    "--disable-gpu",
+    "--disable-renderer-backgrounding",
+];
+
 impl RawPipe {
-    /// Starts a browser of its own and goes to the page.
+    /// Starts a browser of its own, as anybody would, and goes to the page.
     pub(in crate::bench) fn open(browser: &Path, profile: &Path, url: &str) -> Result<Self> {
+        let mut flags = PLAIN.map(str::to_owned).to_vec();
+        flags.extend(is_root().then(|| "--no-sandbox".to_owned()));
+        Self::open_with(browser, &flags, profile, url)
+    }
+
+    /// The same with these flags.
+    pub(super) fn open_with(browser: &Path, flags: &[String], profile: &Path, url: &str) -> Result<Self> {
         // The shell puts the pipe where Chromium looks for it, descriptors 3 and 4.
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"]).arg(browser);
-        command.args(["--remote-debugging-pipe", "--no-first-run", "--no-startup-window", "--disable-background-networking"]);
-        command.args(["--disable-gpu", "--disable-renderer-backgrounding"]).arg(format!("--user-data-dir={}", profile.display()));
-        if is_root() {
-            command.arg("--no-sandbox");
-        }
+        command.args(flags).arg(format!("--user-data-dir={}", profile.display()));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().context("stdin is piped")?;
         let output = BufReader::new(child.stdout.take().context("stdout is piped")?);

@@ -52,6 +52,20 @@ pub(super) fn weigh() -> Result<Weight> {
     Ok(weight)
 }
 
+/// The flags of the browser in the tree, but for where its profile is.
+pub(super) fn browser_flags() -> Result<Vec<String>> {
+    let all = ours()?.into_iter().filter_map(|process| std::fs::read(format!("/proc/{}/cmdline", process.pid)).ok());
+    all.filter_map(|line| flags_of_browser(&line)).next().context("no browser runs")
+}
+
+fn flags_of_browser(command_line: &[u8]) -> Option<Vec<String>> {
+    let words: Vec<_> = command_line.split(|byte| *byte == 0).map(String::from_utf8_lossy).filter(|word| !word.is_empty()).collect();
+    let piped = words.iter().any(|word| word == "--remote-debugging-pipe");
+    let flags = words.iter().skip(1).filter(|word| word.starts_with("--") && !word.starts_with("--user-data-dir="));
+    // Its other processes say of which type they are.
+    (piped && !words.iter().any(|word| word.starts_with("--type="))).then(|| flags.map(ToString::to_string).collect())
+}
+
 /// Kills and reaps the whole tree.
 pub(super) fn end() -> Result<()> {
     let began = Instant::now();
@@ -111,6 +125,14 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flags_of_a_browser_are_those_of_its_first_process_without_the_profile() {
+        let flags = |line: &str| flags_of_browser(line.replace(' ', "\0").as_bytes());
+        let own = flags("/usr/bin/shell --remote-debugging-pipe --lean --user-data-dir=/tmp/x ");
+        assert_eq!(own, Some(vec!["--remote-debugging-pipe".to_owned(), "--lean".to_owned()]));
+        assert_eq!((flags("/usr/bin/shell --type=zygote --remote-debugging-pipe"), flags("tabmux keeper")), (None, None));
+    }
 
     #[test]
     fn a_process_is_read_from_stat_whatever_its_name() {

@@ -167,8 +167,7 @@ impl Field<'_> {
 
 /// Below what the browser weighs by itself nobody gets, whatever the limit says.
 fn bare(field: &Field, floor: Floor) -> Row {
-    let what =
-        "same binary, headless-shell: memory of a bare browser with ten contexts and no tool at all, of the best with a client per agent";
+    let what = "same binary, headless-shell: memory of the browser alone, with tabmux's flags, ten contexts and no tool at all, of the best with a client per agent";
     let same = |cell: &Cell| cell.browser == Browser::SameAsTabmux && cell.door == Door::OwnClient;
     let Some((cell, best)) = field.best(Better::Less, same, memory) else { return unmeasured(what, "no peer was measured") };
     let measured = format!(
