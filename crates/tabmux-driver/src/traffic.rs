@@ -136,6 +136,14 @@ impl Traffic {
         self.outstanding().is_none().then(|| self.active.map_or(Duration::MAX, |active| active.elapsed()))
     }
 
+    /// Nobody waits for these any more, and the browser is told to stop them.
+    pub fn called_off(&mut self, kind: &str) {
+        for kept in self.requests.iter_mut().filter(|kept| !kept.ended && kept.request.kind == kind) {
+            kept.ended = true;
+            kept.request.failure = Some("net::ERR_ABORTED".into());
+        }
+    }
+
     /// The oldest request whose answer has not come to its end.
     pub fn outstanding(&self) -> Option<&Request> {
         self.requests.iter().find(|kept| !kept.ended && !ENDLESS.contains(&kept.request.kind.as_str())).map(|kept| &kept.request)

@@ -314,6 +314,7 @@ fn a_call_that_runs_out_of_time_says_how_far_it_came() {
     let never = site.at("/never-there");
     let late = client.fails("navigate", &json!({"url": never, "timeout": 1000}), "timeout");
     assert!(late.contains(&format!("{never} did not finish loading within 1000 ms; the page is at {half}")), "{late}");
+    assert!(!late.contains(&format!("waits for {never}")), "it was called off: {late}");
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
 }

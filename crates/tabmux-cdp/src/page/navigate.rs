@@ -100,6 +100,10 @@ impl CdpPage {
     }
 
     fn check_reached(&self) -> Result<()> {
+        if let Some(why) = self.state.broke_off() {
+            let here = self.state.url();
+            return Err(DriverError::NavigationFailed(format!("{why} at {here}: it broke off, and the page shows what came of it")));
+        }
         self.state.unreachable().map_or(Ok(()), |why| Err(DriverError::NavigationFailed(format!("{why} at {}", self.state.url()))))
     }
 

@@ -389,6 +389,17 @@ impl PageState {
         self.inner().traffic.all()
     }
 
+    /// It was on its way elsewhere, which nobody wants any more.
+    pub(super) fn called_off(&self) {
+        self.inner().traffic.called_off("document");
+    }
+
+    /// Why its document broke off, and where.
+    pub(super) fn broke_off(&self) -> Option<String> {
+        let loader = Some(self.progress.borrow()).filter(|now| now.broke_off).map(|now| now.loader.clone())?;
+        self.inner().traffic.of(&loader)?.failure.clone()
+    }
+
     pub(super) fn waits_for(&self) -> Option<String> {
         self.inner().traffic.outstanding().map(|request| request.url.clone())
     }

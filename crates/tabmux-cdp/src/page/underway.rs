@@ -30,5 +30,6 @@ impl Drop for Underway<'_> {
         // Queued now, so that it cannot stop a navigation that begins after it. Nobody waits for the answer: where nothing was
         // stopped, the next call says how the page is.
         drop(self.page.connection.send(Some(&self.page.session), &StopLoading::default()));
+        self.page.state.called_off();
     }
 }

@@ -416,6 +416,28 @@ async fn tabs_of_the_shared_profile_share_cookies_and_nothing_else() {
     ));
 }
 
+/// It never fires `load`, so whoever waits for that waits for ever.
+#[tokio::test]
+async fn a_document_that_breaks_off_is_told_as_that_at_once() {
+    let site = support::serve(|request| match request.split(' ').nth(1).unwrap_or_default() {
+        "/part" => "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9999\r\nConnection: close\r\n\r\n<p>part".into(),
+        _ => support::page("<p>whole"),
+    })
+    .await;
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let page = page(&browser).await;
+        let part = format!("{site}/part");
+        let failed = soon(page.navigate(Navigation::To(&part))).await;
+        let why = format!("net::ERR_CONTENT_LENGTH_MISMATCH at {part}: it broke off, and the page shows what came of it");
+        assert_eq!(failed, Err(DriverError::NavigationFailed(why)), "{want:?}");
+        assert_eq!(page.url(), part, "{want:?}");
+        assert!(matches!(soon(page.navigate(Navigation::Reload)).await, Err(DriverError::NavigationFailed(_))), "{want:?}");
+        assert_eq!(soon(page.navigate(Navigation::To(&format!("{site}/whole")))).await, Ok(()), "{want:?}");
+        assert_eq!(soon(page.evaluate("document.body.innerText")).await, Ok(json!("whole")), "{want:?}");
+    }
+}
+
 /// Headless-shell's renderer fell over popups that were set up while they moved into another process, and took their opener with it: 8 of 10 times.
 #[tokio::test]
 async fn popups_of_another_site_leave_their_opener_alive() {

@@ -13,7 +13,8 @@ use super::world::{answer_in, described};
 /// How long a page may take to say that it lives; the hub waits a little longer than this behind the deadline.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(150);
 
-const FROZEN: &str = "End it with close_page, and go on in another tab with new_page.";
+/// A script that kept it busy is ended a moment later, which need not be waited for here; whoever calls again sees which it was.
+const SILENT: &str = "Call again: a script that kept it busy is ended by then. If it still does not answer, its process is stuck: end it with close_page, and go on in another tab with new_page.";
 
 /// Until when a call may run, and how long that was when it came.
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +66,14 @@ pub(super) async fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Faul
     if let Some((tab, asks)) = asks_elsewhere(pages) {
         return Fault::new(Code::Timeout, format!("{message}. {asks}"), format!("{} {hint}", answer_in(tab)));
     }
-    if is_frozen(pages).await {
-        return Fault::new(Code::Timeout, format!("{message}. Its process does not answer."), FROZEN);
+    if is_silent(pages).await {
+        return Fault::new(Code::Timeout, format!("{message}. It does not answer right now."), SILENT);
     }
     Fault::new(Code::Timeout, format!("{message}."), hint)
 }
 
-/// Whether the page's own process says nothing at all, as one that is stopped or stuck outside of its scripts does: then no other tool gets further
-/// than this one. Busy scripts are ended when they are given up.
-async fn is_frozen(pages: &CallPages) -> bool {
+/// Whether the page says nothing at all: a script keeps it busy, or its process is stopped or stuck outside of its scripts.
+async fn is_silent(pages: &CallPages) -> bool {
     let Some(page) = pages.working_on().1 else { return false };
     tokio::time::timeout(SIGN_OF_LIFE, page.evaluate("1")).await.is_err()
 }

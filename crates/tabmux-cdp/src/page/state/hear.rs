@@ -10,7 +10,7 @@ use crate::lenient;
 use crate::page::chooser::OpenChooser;
 use crate::page::navigate::is_within;
 use crate::page::{console, traffic};
-use crate::protocol::{Event, inspector, page, runtime};
+use crate::protocol::{Event, inspector, network, page, runtime};
 
 /// An event larger than this is noted, not decoded: a page writes as much as it likes.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
@@ -36,6 +36,7 @@ impl PageState {
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::WindowOpen::METHOD => self.opens_page(),
             page::JavascriptDialogOpening::METHOD => self.dialog_opening(params),
+            network::LoadingFailed::METHOD => self.broke(method, params),
             page::JavascriptDialogClosed::METHOD => self.dialog_closed(),
             page::FileChooserOpened::METHOD => self.chooser_opened(session, params),
             inspector::TargetCrashed::METHOD => self.crashed(),
@@ -110,22 +111,37 @@ impl PageState {
             return;
         }
         let unreachable = frame.unreachable_url.is_some();
-        {
+        let broke_off = {
             let mut inner = self.inner();
             inner.url = frame.unreachable_url.unwrap_or_else(|| frame.url + &frame.url_fragment.unwrap_or_default());
             inner.title = String::new();
             inner.chooser = None;
             inner.failed_before = None;
             inner.traffic.moved_to(&frame.loader_id);
-        }
+            !unreachable && inner.traffic.of(&frame.loader_id).is_some_and(|request| request.failure.is_some())
+        };
         self.traffic_changed.send_replace(());
         self.recovered();
         self.progress.send_modify(|progress| {
             progress.commit(frame.loader_id);
             progress.underway = false;
             // A page from the back/forward cache is there at once and loads nothing.
-            progress.loaded = event.kind == "BackForwardCacheRestore";
-            progress.unreachable = unreachable;
+            progress.loaded = broke_off || event.kind == "BackForwardCacheRestore";
+            (progress.unreachable, progress.broke_off) = (unreachable, broke_off);
+        });
+    }
+
+    /// A document of which not all comes never says that it has loaded. One that was stopped did not break off: somebody wanted it so.
+    fn broke(&self, method: &str, params: &RawValue) {
+        self.hear_talk(method, params);
+        let Some(event) = read::<network::LoadingFailed>(params) else { return };
+        self.progress.send_if_modified(|progress| {
+            let is_document = progress.loader == event.request_id && !progress.loaded;
+            if is_document {
+                progress.loaded = true;
+                progress.broke_off = !event.canceled.unwrap_or_default();
+            }
+            is_document
         });
     }
 

@@ -30,6 +30,8 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) dialogs: u64,
     /// Downloads that it began.
     pub(in crate::page) downloads: u64,
+    /// Not all of the document came, and the rest will not.
+    pub(in crate::page) broke_off: bool,
     /// The document is Chromium's own error page.
     pub(in crate::page) unreachable: bool,
     pub(in crate::page) life: Life,
