@@ -96,7 +96,7 @@ async fn a_call_that_ran_out_of_time_says_what_it_waited_for() {
         (
             "wait_for",
             json!({"gone": "fake", "url": "*/x", "timeout": 300}),
-            "The page did not come to \"*/x\", or \"fake\" did not go away within 300 ms",
+            "The page did not come to \"*/x\", and \"fake\" did not go away within 300 ms",
         ),
         (
             "navigate",
