@@ -23,7 +23,7 @@ use attached::Attached;
 use chromium::Starter;
 pub(crate) use vacant::Vacant;
 
-/// How long `status` waits for a browser.
+/// How long somebody waits for a browser that is not their own: `status`, and whoever attaches to another one.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -119,16 +119,22 @@ impl Browsers {
             return self.attach(endpoint).await;
         }
         self.take_over().await;
+        let browser = self.find_or_start(spec).await?;
+        let vacant = self.vacancy(&browser);
+        shut_doors(&*browser, &self.attached.endpoints()).await?;
+        vacant.taken();
+        Ok(browser)
+    }
+
+    async fn find_or_start(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
         let _starting = self.starting.lock().await;
         let wanted = self.wanted(spec)?;
         let alone = wanted.as_ref().is_some_and(Wanted::is_for_one);
         let known = self.list().iter().find(|running| !alone && running.launch == wanted).map(|running| Arc::clone(&running.browser));
-        let browser = match known {
-            Some(browser) => browser,
-            None => self.start(wanted).await?,
-        };
-        self.shut_doors().await?;
-        Ok(browser)
+        match known {
+            Some(browser) => Ok(browser),
+            None => self.start(wanted).await,
+        }
     }
 
     async fn start(&self, wanted: Option<Wanted>) -> Result<Arc<dyn Browser>, Fault> {
@@ -142,25 +148,26 @@ impl Browsers {
 
     async fn attach(&self, endpoint: &str) -> Result<Arc<dyn Browser>, Fault> {
         let browser = self.attached.get(endpoint).await?;
-        self.shut_doors().await?;
+        shut_doors(&*browser, &self.attached.endpoints()).await?;
+        self.shut_all_doors().await;
         Ok(browser)
     }
 
-    /// No page of any of our browsers gets to the port of one that was attached to. Done whenever one of either kind has come, so whichever comes later
-    /// finds the other; what is shut already costs nothing.
-    async fn shut_doors(&self) -> Result<(), Fault> {
+    /// Done whenever one has come that was attached to, or that a former daemon left; one that starts finds what is attached to itself. One that
+    /// is frozen is not waited for: nothing that is asked of it later is done before the rule, and its own sessions are refused until then.
+    async fn shut_all_doors(&self) {
         let ours = self.list().iter().map(|running| Arc::clone(&running.browser)).collect::<Vec<_>>();
-        let (endpoints, attached) = self.attached.here().into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
-        let all: Vec<Arc<dyn Browser>> = ours.into_iter().chain(attached).collect();
-        let shutting = all.iter().flat_map(|browser| endpoints.iter().map(|endpoint: &String| browser.shut_door(endpoint)));
-        for shut in futures::future::join_all(shutting).await {
-            match shut {
-                // What is gone reaches nothing.
-                Ok(()) | Err(DriverError::BrowserGone(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let (endpoints, attached) = (self.attached.endpoints(), self.attached.here());
+        let shutting = ours.into_iter().chain(attached).map(|browser| {
+            let endpoints = endpoints.clone();
+            tokio::spawn(async move {
+                if let Err(error) = shut_doors(&*browser, &endpoints).await {
+                    let browser = browser.info().id;
+                    tracing::warn!(browser, %error, "its pages are not yet kept from a debugging port; the next session in it tries again");
+                }
+            })
+        });
+        drop(tokio::time::timeout(PATIENCE, futures::future::join_all(shutting)).await);
     }
 
     /// What ends this browser again, should it be of no use to anybody else and its session not come to be.
@@ -188,7 +195,7 @@ impl Browsers {
             Source::Fake => vec![self.get(spec).await?],
             Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
         };
-        Ok(find_in(known, spec, context, pages).await?)
+        Ok(find_in(known, &self.attached.endpoints(), spec, context, pages).await?)
     }
 
     /// Whether those that are ours live on when the daemon dies.
@@ -261,9 +268,7 @@ impl Browsers {
                     }
                     self.add(launch, &browser);
                 }
-                if let Err(fault) = self.shut_doors().await {
-                    tracing::warn!(%fault, "pages of a former daemon's browser are not yet kept from a debugging port; the next call tries again");
-                }
+                self.shut_all_doors().await;
             })
             .await;
     }
@@ -366,15 +371,30 @@ pub fn keep_browser() -> std::process::ExitCode {
     tabmux_cdp::keeper::run()
 }
 
+/// No page of this browser gets to the ports of those that were attached to. What is shut already costs nothing.
+async fn shut_doors(browser: &dyn Browser, endpoints: &[String]) -> tabmux_driver::Result<()> {
+    let shutting = endpoints.iter().map(|endpoint| browser.shut_door(endpoint));
+    match futures::future::try_join_all(shutting).await {
+        // What is gone reaches nothing.
+        Ok(_) | Err(DriverError::BrowserGone(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 async fn find_in(
     browsers: Vec<Arc<dyn Browser>>,
+    endpoints: &[String],
     spec: &ContextSpec,
     context: &Handle,
     pages: &[PageRecord],
 ) -> tabmux_driver::Result<(Arc<dyn Browser>, Adopted)> {
     let mut why = DriverError::BrowserGone("it did not survive".into());
     for browser in browsers {
-        match browser.adopt_context(context, spec, pages).await {
+        let found = match shut_doors(&*browser, endpoints).await {
+            Ok(()) => browser.adopt_context(context, spec, pages).await,
+            Err(error) => Err(error),
+        };
+        match found {
             Ok(adopted) => return Ok((browser, adopted)),
             // That it is not in one browser says less than that another cannot say.
             Err(error) if matches!(why, DriverError::BrowserGone(_)) => why = error,
@@ -435,9 +455,62 @@ mod tests {
                 browser.adopts(&[mood]);
                 browser as Arc<dyn Browser>
             });
-            let found = find_in(browsers.to_vec(), &ContextSpec::default(), &Handle("x".into()), &[]).await;
+            let found = find_in(browsers.to_vec(), &[], &ContextSpec::default(), &Handle("x".into()), &[]).await;
             assert!(matches!(found, Err(DriverError::Late(_))), "{moods:?}");
         }
+    }
+
+    const PORT: &str = "ws://127.0.0.1:9222/devtools/browser/1";
+
+    /// Two that run, of which sessions that say nothing get the second; and one that was attached to.
+    fn beside(frozen: &Arc<Stubborn>) -> (Browsers, Arc<dyn Browser>) {
+        let browsers = Browsers::given(Stubborn::new());
+        let binary = Binary { path: "/elsewhere".into(), kind: tabmux_cdp::find::Kind::Chromium };
+        let launch = Wanted { binary, mode: Mode::Headed, sharing: Sharing::Many };
+        browsers.list().insert(0, Running { launch: Some(launch), browser: Arc::clone(frozen) as _ });
+        let attached: Arc<dyn Browser> = Stubborn::new();
+        browsers.attached.pretend(PORT, Arc::clone(&attached));
+        (browsers, attached)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_browser_that_does_not_take_the_rule_keeps_nobody_else_from_starting_or_attaching() {
+        for mood in [Mood::Late, Mood::Hang] {
+            let frozen = Stubborn::new();
+            frozen.shuts(&[mood; 4]);
+            let (browsers, attached) = beside(&frozen);
+            let began = tokio::time::Instant::now();
+            let spec = ContextSpec { endpoint: Some(PORT.into()), ..ContextSpec::default() };
+            assert!(Arc::ptr_eq(&browsers.get(&spec).await.unwrap(), &attached), "{mood:?}");
+            browsers.get(&ContextSpec::default()).await.unwrap();
+            assert!(began.elapsed() <= PATIENCE, "{mood:?}: {:?}", began.elapsed());
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_are_refused_in_a_browser_that_has_not_taken_the_rule_and_it_is_asked_again() {
+        let late = Stubborn::new();
+        late.shuts(&[Mood::Late, Mood::Late]);
+        let browsers = Browsers::given(Arc::clone(&late) as _);
+        browsers.attached.pretend(PORT, Stubborn::new());
+        assert_eq!(browsers.get(&ContextSpec::default()).await.unwrap_err().code, Code::Timeout);
+        let found = find_in(vec![Arc::clone(&late) as _], &[PORT.into()], &ContextSpec::default(), &Handle("x".into()), &[]).await;
+        assert!(matches!(found, Err(DriverError::Late(_))), "{found:?}");
+        browsers.get(&ContextSpec::default()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_browser_that_is_slow_to_take_the_rule_holds_up_no_other_start() {
+        let slow = Stubborn::new();
+        slow.shuts(&[Mood::Wait]);
+        let browsers = Arc::new(Browsers::given(Arc::clone(&slow) as _));
+        browsers.attached.pretend(PORT, Stubborn::new());
+        let (spec, other) = (ContextSpec::default(), Arc::clone(&browsers));
+        let first = tokio::spawn(async move { other.get(&spec).await.map(drop) });
+        crate::testing::eventually("the first waits", || slow.shuts_left() == 0).await;
+        tokio::time::timeout(PATIENCE, browsers.get(&ContextSpec::default())).await.expect("the second waits").unwrap();
+        slow.let_go();
+        assert_eq!(first.await.unwrap(), Ok(()));
     }
 
     #[tokio::test]

@@ -68,6 +68,7 @@ macro_rules! contract_tests {
             waiting_goes_on_in_the_next_document
             waiting_ends_with_its_page_and_is_given_up_without_a_trace
             waiting_ends_when_a_script_holds_or_the_network_is_quiet
+            waiting_tells_what_does_not_hold_yet
             storage_is_kept_per_origin_and_context
             a_context_begins_with_the_state_it_is_given
             downloads_go_to_their_contexts_own_directory

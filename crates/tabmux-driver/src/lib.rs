@@ -53,7 +53,7 @@ pub use sight::{Changes, Element, Rows, Scope, Sight, Snapshot, Which};
 pub use storage::{DATABASES, OriginStorage, StorageArea, StorageItem, StorageState};
 pub use tabmux_core::{Ground, Spot, WindowId};
 pub use traffic::{Request, Stage, Traffic};
-pub use wait::{Awaited, NETWORK_QUIET, UrlPattern};
+pub use wait::{Awaited, Condition, Lacks, NETWORK_QUIET, UrlPattern};
 pub use window::{Place, Strangers, WindowBounds, Windowed};
 
 pub type Result<T> = std::result::Result<T, DriverError>;

@@ -1,9 +1,11 @@
 //! What a page can be waited for. A driver listens for it; how long, the caller says by giving up.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// All that is given must hold at the same moment. Letters of either case and runs of white space count as equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Awaited {
     /// Text that can be seen on the page.
     pub text: Option<String>,
@@ -16,6 +18,36 @@ pub struct Awaited {
     pub network_idle: bool,
     /// A script whose value holds: an expression, or a function that is called.
     pub function: Option<String>,
+    /// Where it is written down how far it is.
+    pub lacks: Lacks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    Text,
+    Selector,
+    Url,
+    Gone,
+    NetworkIdle,
+    Function,
+}
+
+/// What did not hold when the page was looked at last, for who gives up waiting. Empty as long as nobody knows; what is not looked at before
+/// something else holds is not in it.
+#[derive(Clone, Debug, Default)]
+pub struct Lacks(Arc<Mutex<BTreeSet<Condition>>>);
+
+impl Lacks {
+    /// Of these, the ones with `true`.
+    pub fn are(&self, conditions: &[(Condition, bool)]) {
+        let lacking = conditions.iter().filter(|(_, lacks)| *lacks).map(|(condition, _)| *condition);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = lacking.collect();
+    }
+
+    #[must_use]
+    pub fn now(&self) -> BTreeSet<Condition> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// How long nothing must have been asked of the network.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use tabmux_core::{Fault, TabId};
-use tabmux_driver::{Context, Dialog, Domains, Emulation, Isolation, Page};
+use tabmux_driver::{Context, Dialog, Domains, Emulation, Isolation, Lacks, Page};
 
 use crate::reply::placed;
 
@@ -49,6 +49,10 @@ pub trait Pages: Send + Sync {
     /// Which other tabs have an open dialog, as far as the call may be told.
     fn asking(&self) -> Vec<(TabId, Dialog)> {
         Vec::new()
+    }
+    /// Where a call that waits writes down what does not hold yet, for who tells that its time was up.
+    fn lacks(&self) -> Lacks {
+        Lacks::default()
     }
     /// Notes that the page went elsewhere, so that a restarted daemon knows.
     fn moved(&self, tab: TabId);

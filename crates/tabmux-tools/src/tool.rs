@@ -1,12 +1,13 @@
 //! What a tool is: a line of the table, and the two places it can run. How a call gets there (ownership, queue,
 //! deadline) is the daemon's business and deliberately absent.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tabmux_core::{Fault, Touch};
-use tabmux_driver::Domains;
+use tabmux_driver::{Condition, Domains};
 
 use crate::{Arguments, Common, Desk, Pages, Reply};
 
@@ -109,9 +110,30 @@ pub trait PageTool: Send + Sync {
 pub struct Late {
     /// A sentence without its end: `Text "Done" did not appear`.
     pub what: String,
+    /// What that is made of, where several things had to hold at once.
+    pub parts: Vec<(Condition, String)>,
     pub hint: &'static str,
     /// A function that the page was asked; what it gave last, the page knows.
     pub function: Option<String>,
+}
+
+impl Late {
+    pub fn new(what: String, hint: &'static str) -> Self {
+        Self { what, parts: Vec::new(), hint, function: None }
+    }
+
+    /// The same, where it is known which of several did not hold.
+    #[must_use]
+    pub fn of_these(&self, lacking: &BTreeSet<Condition>) -> String {
+        let parts: Vec<&str> = self.parts.iter().filter(|(part, _)| lacking.contains(part)).map(|(_, said)| said.as_str()).collect();
+        if parts.is_empty() { self.what.clone() } else { beginning(parts.join(", and ")) }
+    }
+}
+
+/// As a sentence begins.
+pub(crate) fn beginning(mut text: String) -> String {
+    text.get_mut(..1).map(str::make_ascii_uppercase);
+    text
 }
 
 impl Tool {

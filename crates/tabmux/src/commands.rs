@@ -25,6 +25,7 @@ use crate::daemon;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::{Config, Environment, Flags};
+use crate::start::Absent;
 
 /// How a command that said its result itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub(crate) fn run(cli: Cli, form: Form) -> Outcome<Done> {
         }
         Some(Command::Call { tool, pairs, args, at }) => {
             let args = arguments::gather(&tool, &pairs, args.as_deref())?;
-            call::run(&config, form, tool, args, at)
+            call::run(&config, form, Absent::Start, tool, args, at)
         }
         Some(Command::Short(short)) => call::short(&config, form, short),
         Some(Command::Tools { cost }) => tools::run(&config, form, cost),

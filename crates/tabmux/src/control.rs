@@ -71,12 +71,16 @@ pub(crate) fn hello(config: &Config) -> Hello {
 impl Control {
     /// Starts a daemon where none runs.
     pub(crate) fn open_or_start(config: &Config) -> Outcome<Self> {
-        Self::join(config, Absent::Start).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
+        Self::open_or(config, Absent::Start)
     }
 
     /// Fails where no daemon runs.
     pub(crate) fn open(config: &Config) -> Outcome<Self> {
-        Self::join(config, Absent::Say).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
+        Self::open_or(config, Absent::Say)
+    }
+
+    pub(crate) fn open_or(config: &Config, absent: Absent) -> Outcome<Self> {
+        Self::join(config, absent).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
     }
 
     /// `None` where no daemon runs.

@@ -23,6 +23,12 @@ fn without_a_daemon_each_command_says_so_with_69() {
         &["status"],
         &["token", "ls"],
         &["agent-session", "list"],
+        &["agent-session", "tab", "--session", "x"],
+        &["fork", "-t", "x"],
+        &["share", "-t", "x"],
+        &["restore", "-t", "x"],
+        &["migrate", "-t", "x"],
+        &["profile", "save", "x", "-t", "x"],
     ] {
         let printed = lab.run(arguments);
         assert_eq!(printed.code, 69, "{arguments:?}: {printed:?}");

@@ -154,7 +154,7 @@ fn sessions_that_nothing_survived_of_are_named_lost_at_once_and_restore_simply_b
     for victim in [&status["pid"], &status["browsers"][0]["keeper_pid"], &status["browsers"][0]["pid"]] {
         process::kill(pid(victim));
     }
-    let back = lab.run(&["restore", "-t", "a"]);
+    let back = lab.run(&["call", "restore", "-t", "a"]);
     assert!(back.code == 0 && back.stdout.contains("Brought back 1 page."), "{back:?}");
     let listed = lab.json(&["ls", "--json"])["sessions"].clone();
     let states: Vec<&Value> = listed.as_array().unwrap().iter().map(|session| &session["state"]).collect();

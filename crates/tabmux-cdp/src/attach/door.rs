@@ -24,7 +24,7 @@ const REFUSED: &str = "BlockedByClient";
 /// The doors that are shut to all pages of one browser.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
-    shut: Mutex<Vec<Door>>,
+    shut: Mutex<Vec<Shut>>,
     connection: OnceLock<WeakConnection>,
 }
 
@@ -32,8 +32,15 @@ pub(crate) struct Doors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Door(Url);
 
+#[derive(Debug)]
+struct Shut {
+    door: Door,
+    /// Whether the browser need not be told of it: it took the rule, or is being asked to.
+    is_told: bool,
+}
+
 impl Doors {
-    fn shut(&self) -> MutexGuard<'_, Vec<Door>> {
+    fn shut(&self) -> MutexGuard<'_, Vec<Shut>> {
         self.shut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,11 +50,12 @@ impl Doors {
         self.connection.get_or_init(|| connection.downgrade());
         let patterns = {
             let mut shut = self.shut();
-            if shut.contains(&door) {
-                return Ok(());
+            match shut.iter_mut().find(|shut| shut.door == door) {
+                Some(shut) if shut.is_told => return Ok(()),
+                Some(shut) => shut.is_told = true,
+                None => shut.push(Shut { door: door.clone(), is_told: true }),
             }
-            shut.push(door.clone());
-            shut.iter().map(Door::pattern).collect()
+            shut.iter().map(|shut| shut.door.pattern()).collect()
         };
         match connection.call_in(None, &Enable { patterns: Some(patterns), handle_auth_requests: None }, HOUSEKEEPING).await {
             Err(CdpError::Refused { message, .. }) => {
@@ -55,8 +63,8 @@ impl Doors {
                 Ok(())
             }
             Err(error) => {
-                // Whoever comes next tries again.
-                self.shut().retain(|shut| *shut != door);
+                // Whoever comes next tries again. Refused it is all the same: a browser that is late takes the rule when it wakes.
+                self.shut().iter_mut().filter(|shut| shut.door == door).for_each(|shut| shut.is_told = false);
                 Err(error)
             }
             Ok(_) => Ok(()),
@@ -67,7 +75,7 @@ impl Doors {
     pub(crate) fn paused(&self, params: &RawValue) {
         let Some(Paused { request_id, url, .. }) = Paused::read(params) else { return };
         let Some(connection) = self.connection.get().and_then(WeakConnection::upgrade) else { return };
-        let refused = self.shut().iter().any(|door| door.is_at(&url));
+        let refused = self.shut().iter().any(|shut| shut.door.is_at(&url));
         // Queued by now; refused, whoever asked has gone.
         if refused {
             drop(connection.send(None, &FailRequest { request_id, error_reason: REFUSED.into() }));

@@ -38,6 +38,9 @@ struct Line {
     inbox: Inbox,
 }
 
+/// A claim to a browser that has not answered yet. Given up, the browser ends at once; its keeper alone would wait a while for somebody else.
+struct Unborn(Option<Claim>);
+
 /// A keeper answers from memory; only a machine on its knees takes longer.
 const KEEPER_WITHIN: Duration = Duration::from_secs(10);
 /// A cold start from a slow disk beside ten others.
@@ -68,12 +71,13 @@ pub async fn launch(home: &KeeperHome, launch: &Launch) -> Result<Kept, LaunchEr
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let mut claim = match Claim::of_new_keeper(home, &order, None).await {
+        let claim = match Claim::of_new_keeper(home, &order, None).await {
             Err(LaunchError::KeeperGone(_)) if attempts < MAX_ATTEMPTS => continue,
             claim => claim?,
         };
         let pipe = claim.handles.pipe().map_err(LaunchError::system("The pipe cannot be shared"))?;
-        let Err(error) = claim.first_answer(&pipe).await else {
+        let (claim, answered) = Unborn(Some(claim)).first_answer(&pipe).await;
+        let Err(error) = answered else {
             claim.settle()?;
             return Ok(Kept { pipe, claim });
         };
@@ -216,6 +220,22 @@ impl Claim {
         match holder(&self.about.profile).filter(|_| in_use) {
             Some(holder) => LaunchError::ProfileHeld { profile: self.about.profile.clone(), holder },
             None => LaunchError::Died { status: exit.to_string(), words },
+        }
+    }
+}
+
+impl Unborn {
+    async fn first_answer(mut self, pipe: &Pipe) -> (Claim, Result<(), LaunchError>) {
+        let answered = self.0.as_mut().expect("it is taken out only with self").first_answer(pipe).await;
+        (self.0.take().expect("it is taken out only with self"), answered)
+    }
+}
+
+impl Drop for Unborn {
+    fn drop(&mut self) {
+        if let Some(claim) = &self.0 {
+            // Refused only when nobody is there to read it.
+            let _ = claim.line.tell(END);
         }
     }
 }

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tabmux_driver::{Awaited, DriverError, Result, Selector};
+use tabmux_driver::{Awaited, Condition, DriverError, Result, Selector};
 use tokio::sync::watch;
 
 use super::CdpPage;
@@ -63,9 +63,11 @@ impl CdpPage {
     pub(super) async fn wait(&self, awaited: &Awaited) -> Result<()> {
         loop {
             self.wait_for_document(awaited).await?;
+            awaited.lacks.are(&[(Condition::NetworkIdle, awaited.network_idle)]);
             if awaited.network_idle && self.wait_for_quiet().await? == Waited::ForIt {
                 continue;
             }
+            awaited.lacks.are(&[(Condition::Function, awaited.function.is_some())]);
             match &awaited.function {
                 Some(function) if self.holds(function).await? == Waited::ForIt => {}
                 _ => return Ok(()),
@@ -77,7 +79,9 @@ impl CdpPage {
         let mut progress = self.state.watch();
         let right_place = || awaited.url.as_ref().is_none_or(|url| url.matches(&self.state.url()));
         loop {
+            awaited.lacks.are(&[(Condition::Url, !right_place())]);
             self.until(&mut progress, |_| right_place()).await?;
+            awaited.lacks.are(&[]);
             if !awaited.needs_document() {
                 return Ok(());
             }
@@ -202,9 +206,15 @@ impl<'a> Lookout<'a> {
 
     fn is_as(&self, awaited: &Awaited) -> bool {
         let seen = self.known.iter().filter(|((frame, ..), _)| !self.unseen.contains(frame)).map(|(_, said)| said);
-        let mut said = seen.clone().flatten();
-        let gone = || seen.clone().all(|said| said.as_ref().is_some_and(|said| said.gone));
-        said.clone().any(|said| said.text) && said.any(|said| said.selector) && (awaited.gone.is_none() || gone())
+        let mut said = seen.clone().flatten().peekable();
+        if said.peek().is_none() {
+            return false;
+        }
+        let text = said.clone().any(|said| said.text);
+        let selector = said.any(|said| said.selector);
+        let gone = awaited.gone.is_none() || seen.clone().all(|said| said.as_ref().is_some_and(|said| said.gone));
+        awaited.lacks.are(&[(Condition::Text, !text), (Condition::Selector, !selector), (Condition::Gone, !gone)]);
+        text && selector && gone
     }
 }
 

@@ -1,7 +1,7 @@
 //! Browsers that do not do what a browser should, played by shell scripts.
 
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Family, SOON, Stage, promptly};
 use tabmux_cdp::CdpBrowser;
@@ -96,16 +96,36 @@ async fn a_browser_that_was_never_anybodys_is_ended_though_the_grace_time_is_end
 #[tokio::test]
 async fn a_browser_that_is_given_up_before_it_is_connected_to_ends_though_the_grace_time_is_endless() {
     let stage = Stage::new(None);
-    let mark = stage.path("asked-again");
-    let mute = stage.script(&format!("ANSWER; head -c 1 <&3 >/dev/null; mkdir {}; exec sleep 1000", mark.display()));
-    let asked_again = async {
+    let mute = stage.script(&format!("ANSWER; {}", and_then_silence(&stage)));
+    given_up(&stage, CdpBrowser::launch(&stage.home, &mute)).await;
+}
+
+/// At once: a keeper alone waits ten seconds for somebody else to want it.
+#[tokio::test]
+async fn a_browser_that_is_given_up_before_it_answers_ends_at_once() {
+    let stage = Stage::new(None);
+    let silent = stage.script(&and_then_silence(&stage));
+    let began = Instant::now();
+    given_up(&stage, launch(&stage.home, &silent)).await;
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+/// Leaves a mark when it is asked something, and never answers.
+fn and_then_silence(stage: &Stage) -> String {
+    format!("head -c 1 <&3 >/dev/null; mkdir {}; exec sleep 1000", stage.path("asked").display())
+}
+
+/// Gives the launch up when the browser is asked what it never answers. Nothing is left of it.
+async fn given_up<T: std::fmt::Debug>(stage: &Stage, launching: impl Future<Output = T>) {
+    let mark = stage.path("asked");
+    let asked = async {
         while !mark.exists() {
             tokio::task::yield_now().await;
         }
     };
     tokio::select! {
-        launched = CdpBrowser::launch(&stage.home, &mute) => panic!("it never answers, and yet: {launched:?}"),
-        asked = timeout(SOON, asked_again) => asked.expect("it is asked again"),
+        launched = launching => panic!("it never answers, and yet: {launched:?}"),
+        asked = timeout(SOON, asked) => asked.expect("it is asked"),
     }
     let gone = async {
         while !stage.leftovers().is_empty() {

@@ -42,7 +42,7 @@ struct Link {
 #[derive(Clone, Debug)]
 enum Progress {
     Knocking,
-    Here(Arc<CdpBrowser>),
+    Here(Arc<dyn Browser>),
     Failed(Fault),
 }
 
@@ -62,7 +62,7 @@ impl Attached {
     }
 
     /// The browser of this name, connected to when it is not yet.
-    pub(super) async fn get(&self, name: &str) -> Result<Arc<CdpBrowser>, Fault> {
+    pub(super) async fn get(&self, name: &str) -> Result<Arc<dyn Browser>, Fault> {
         self.links().retain(Link::may_live);
         let known = self.links().iter().find(|link| link.names.iter().any(|known| known == name)).map(|link| link.progress.clone());
         let progress = match known {
@@ -100,7 +100,7 @@ impl Attached {
             match connect(&located).await {
                 Ok(browser) => {
                     browser.keep_window_usher_in(helper);
-                    sender.send_replace(Progress::Here(Arc::clone(&browser)));
+                    sender.send_replace(Progress::Here(Arc::clone(&browser) as _));
                     let why = browser.gone().await;
                     tracing::warn!(browser = browser.info().id, why, "a browser that was attached to is gone");
                     forget();
@@ -117,27 +117,30 @@ impl Attached {
 
     /// Those that are connected or on their way, for `status`.
     pub(super) fn running(&self) -> Vec<BrowserInfo> {
-        self.links()
-            .iter()
-            .map(|link| match &*link.progress.borrow() {
-                Progress::Here(browser) => browser.info(),
-                Progress::Knocking | Progress::Failed(_) => link.located.unconnected(),
-            })
-            .collect()
+        self.links().iter().map(|link| link.browser().map_or_else(|| link.located.unconnected(), |browser| browser.info())).collect()
     }
 
-    /// Those that are connected, with their addresses.
-    pub(super) fn here(&self) -> Vec<(String, Arc<dyn Browser>)> {
-        let here = |link: &Link| match &*link.progress.borrow() {
-            Progress::Here(browser) => Some((link.located.url.clone(), Arc::clone(browser) as Arc<dyn Browser>)),
-            Progress::Knocking | Progress::Failed(_) => None,
-        };
-        self.links().iter().filter_map(here).collect()
+    /// Those that are connected.
+    pub(super) fn here(&self) -> Vec<Arc<dyn Browser>> {
+        self.links().iter().filter_map(Link::browser).collect()
+    }
+
+    /// Their addresses.
+    pub(super) fn endpoints(&self) -> Vec<String> {
+        self.links().iter().filter(|link| link.browser().is_some()).map(|link| link.located.url.clone()).collect()
+    }
+
+    /// As if that browser listened there.
+    #[cfg(test)]
+    pub(super) fn pretend(&self, url: &str, browser: Arc<dyn Browser>) {
+        let located = Located { url: url.to_owned(), consent: Consent::NotNeeded };
+        let (_, progress) = watch::channel(Progress::Here(browser));
+        self.links().push(Link { located, names: vec![url.to_owned()], progress });
     }
 
     /// Lets go of all of them; they and their users' pages stay as they are.
     pub(super) async fn let_go(&self) {
-        for (_, browser) in self.here() {
+        for browser in self.here() {
             if let Err(error) = browser.end().await {
                 tracing::warn!(%error, "a browser was not let go of cleanly");
             }
@@ -150,6 +153,13 @@ impl Attached {
 }
 
 impl Link {
+    fn browser(&self) -> Option<Arc<dyn Browser>> {
+        match &*self.progress.borrow() {
+            Progress::Here(browser) => Some(Arc::clone(browser)),
+            Progress::Knocking | Progress::Failed(_) => None,
+        }
+    }
+
     /// Its task may not have seen yet that the browser is gone.
     fn may_live(&self) -> bool {
         !matches!(&*self.progress.borrow(), Progress::Here(browser) if browser.gone().now_or_never().is_some())
@@ -177,7 +187,7 @@ async fn connect(located: &Located) -> Result<Arc<CdpBrowser>, AttachError> {
     Ok(browser)
 }
 
-async fn wait(mut progress: watch::Receiver<Progress>, name: &str) -> Result<Arc<CdpBrowser>, Fault> {
+async fn wait(mut progress: watch::Receiver<Progress>, name: &str) -> Result<Arc<dyn Browser>, Fault> {
     let decided = tokio::time::timeout(PATIENCE, progress.wait_for(|progress| !matches!(progress, Progress::Knocking))).await;
     match decided.map(|decided| decided.map(|progress| progress.clone())) {
         Ok(Ok(Progress::Here(browser))) => Ok(browser),

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::Hub;
 
-/// How long running calls may go on once the daemon stops, and how long sessions may take to close: 5 s in all.
-const FINISHING: Duration = Duration::from_secs(4);
+/// How long running calls may go on once the daemon stops, and how long sessions may take to close: 5 s in all, with what is swept then.
+const FINISHING: Duration = Duration::from_millis(3500);
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Looked at this often at most, and at least.
@@ -65,7 +65,7 @@ impl Hub {
         });
     }
 
-    /// The graceful end: calls that are here may finish, then every session closes. At most 5 s in all.
+    /// The graceful end: calls that are here may finish, then every session closes.
     pub(crate) async fn drain(self: &Arc<Self>) {
         let ends = Instant::now() + FINISHING;
         while self.look(tabmux_core::Registry::visits) > 0 {

@@ -43,13 +43,13 @@ pub(super) fn of(errand: &Errand, args: &Arguments) -> Late {
     errand.tool.late(args).unwrap_or_else(|| {
         let on = args.get("selector").and_then(|selector| selector.as_str()).map(|selector| format!(" {}", visible_quoted(selector)));
         let hint = "Look at the page before you try again, or pass a longer timeout (ms, at most 600000).";
-        Late { what: format!("{}{} did not finish", errand.name, on.unwrap_or_default()), hint, function: None }
+        Late::new(format!("{}{} did not finish", errand.name, on.unwrap_or_default()), hint)
     })
 }
 
 /// Nothing is told of a page that is out of the call's reach, but that.
 pub(super) async fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Fault {
-    let mut message = format!("{} within {} ms", late.what, limit.given.as_millis());
+    let mut message = format!("{} within {} ms", late.of_these(&pages.lacks().now()), limit.given.as_millis());
     let mut hint = late.hint.to_owned();
     if let (Some(tab), Some(page)) = pages.working_on() {
         if let Err(beyond) = pages.check_where_it_ended(Some(&page.url())) {

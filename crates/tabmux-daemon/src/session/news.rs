@@ -27,6 +27,16 @@ pub(super) struct News {
     count: u64,
     /// How many there had been when each was told last.
     heard: BTreeMap<Party, u64>,
+    /// Tabs that are crashed, as far as anybody knows.
+    crashed: BTreeMap<TabId, Crash>,
+}
+
+/// The page itself tells of it, and so does a call that fails because of it; whichever is heard of first.
+#[derive(Debug, Default)]
+struct Crash {
+    is_news: bool,
+    /// Who heard it in place of an answer before it was news.
+    known_to: BTreeSet<Party>,
 }
 
 #[derive(Debug)]
@@ -45,14 +55,25 @@ enum About {
     Anything,
     /// The tab that it invites to; without that tab it is told to nobody.
     Way(TabId),
+    /// The tab that crashed, and has not been brought back; told as a way.
+    Crash(TabId),
     /// The tab whose end it tells.
     End(TabId),
+}
+
+impl About {
+    fn way_to(self) -> Option<TabId> {
+        match self {
+            Self::Way(tab) | Self::Crash(tab) => Some(tab),
+            Self::Anything | Self::End(_) => None,
+        }
+    }
 }
 
 impl Item {
     /// Whether this one is to hear it who has heard the first `from`, and these tabs are there.
     fn is_for(&self, party: Party, from: u64, tabs: &BTreeSet<TabId>) -> bool {
-        let in_vain = matches!(self.about, About::Way(tab) if !tabs.contains(&tab));
+        let in_vain = self.about.way_to().is_some_and(|tab| !tabs.contains(&tab));
         self.number >= from && !self.known_to.contains(&party) && !in_vain
     }
 
@@ -63,17 +84,17 @@ impl Item {
 
 impl News {
     pub(super) fn add(&mut self, text: String, by: Option<Party>) {
-        self.push(text, by, About::Anything);
+        self.push(text, by.into_iter().collect(), About::Anything);
     }
 
     /// What can be done with a tab, and is told only as long as it is there.
     pub(super) fn add_of(&mut self, tab: TabId, text: String, by: Option<Party>) {
-        self.push(text, by, About::Way(tab));
+        self.push(text, by.into_iter().collect(), About::Way(tab));
     }
 
     /// How a tab ended.
     pub(super) fn add_end(&mut self, tab: TabId, text: String, by: Option<Party>) {
-        self.push(text, by, About::End(tab));
+        self.push(text, by.into_iter().collect(), About::End(tab));
     }
 
     /// How this tab ended.
@@ -86,9 +107,39 @@ impl News {
         self.log.iter_mut().filter(|item| item.about == About::End(tab)).for_each(|item| _ = item.known_to.insert(party));
     }
 
-    fn push(&mut self, text: String, by: Option<Party>, about: About) {
+    /// A tab crashed, which some may know.
+    pub(super) fn crashed(&mut self, tab: TabId) {
+        let crash = self.crashed.entry(tab).or_default();
+        crash.is_news = true;
+        let known_to = std::mem::take(&mut crash.known_to);
+        self.push(format!("Tab {tab} crashed; navigate it again to bring it back."), known_to, About::Crash(tab));
+    }
+
+    /// This one heard it in place of an answer.
+    pub(super) fn knows_crash(&mut self, party: Party, tab: TabId) {
+        let crash = self.crashed.entry(tab).or_default();
+        if crash.is_news {
+            self.crashes(tab).for_each(|item| _ = item.known_to.insert(party));
+        } else {
+            crash.known_to.insert(party);
+        }
+    }
+
+    /// Somebody brought it back: who has not heard of the crash need do nothing about it.
+    pub(super) fn lives_again(&mut self, tab: TabId) {
+        self.crashed.remove(&tab);
+        for item in self.crashes(tab) {
+            (item.text, item.about) = (format!("Tab {tab} crashed and was brought back."), About::Way(tab));
+        }
+    }
+
+    fn crashes(&mut self, tab: TabId) -> impl Iterator<Item = &mut Item> {
+        self.log.iter_mut().filter(move |item| item.about == About::Crash(tab))
+    }
+
+    fn push(&mut self, text: String, known_to: BTreeSet<Party>, about: About) {
         let unheard = self.heard.values().copied().max().unwrap_or_default();
-        let again = |item: &&mut Item| item.number >= unheard && (&item.text, item.about) == (&text, about) && by.is_none();
+        let again = |item: &&mut Item| item.number >= unheard && (&item.text, item.about) == (&text, about) && known_to.is_empty();
         if let Some(item) = self.log.iter_mut().find(again) {
             item.times += 1;
             return;
@@ -96,13 +147,13 @@ impl News {
         if self.log.len() == MAX_NEWS {
             self.make_room();
         }
-        self.log.push_back(Item { number: self.count, text, times: 1, known_to: by.into_iter().collect(), about });
+        self.log.push_back(Item { number: self.count, text, times: 1, known_to, about });
         self.count += 1;
     }
 
     /// Tabs are listed anyway, so what invites to one gives way before anything else does: no page can talk a download or an end away.
     fn make_room(&mut self) {
-        let place = self.log.iter().position(|item| matches!(item.about, About::Way(_))).unwrap_or_default();
+        let place = self.log.iter().position(|item| item.about.way_to().is_some()).unwrap_or_default();
         if let Some(item) = self.log.remove(place) {
             if self.crowded_out.len() == MAX_COUNTED {
                 self.crowded_out.pop_front();
@@ -138,6 +189,7 @@ impl News {
         let from = self.from(party);
         self.meet(party);
         self.heard.insert(party, self.count);
+        self.crashed.retain(|tab, _| tabs.contains(tab));
         let first = if party == Party::Owner { [self.taken_over.take(), self.first.take()] } else { [None, None] };
         let new = self.log.iter().filter(|item| item.is_for(party, from, tabs));
         let missing = self.crowded_out.iter().filter(|number| **number >= from).count();
@@ -165,6 +217,7 @@ impl News {
     pub(super) fn forget(&mut self) {
         self.log.clear();
         self.crowded_out.clear();
+        self.crashed.clear();
         self.first = None;
     }
 
@@ -252,6 +305,31 @@ mod tests {
         news.knows_end(Party::Owner, TabId(1));
         assert_eq!((said(&mut news, Party::Owner), said(&mut news, TWO)), ("t2 went".into(), String::new()));
         assert_eq!(news.end(TabId(1)), Some("t1 went"), "for others");
+    }
+
+    /// Whichever is there first, the page's own word or the call that failed.
+    #[test]
+    fn a_crash_is_told_once_to_each_and_not_to_who_heard_it_in_place_of_an_answer() {
+        let tabs = BTreeSet::from([TabId(1)]);
+        let crashed = "Tab t1 crashed; navigate it again to bring it back.";
+        for news_first in [true, false] {
+            let mut news = News::default();
+            // Again after it was brought back: it is another crash.
+            for _ in 0..2 {
+                if news_first {
+                    news.crashed(TabId(1));
+                }
+                news.knows_crash(ONE, TabId(1));
+                if !news_first {
+                    news.crashed(TabId(1));
+                }
+                assert_eq!((news.take(ONE, &tabs), news.take(TWO, &tabs)), (vec![], vec![crashed.to_owned()]), "{news_first}");
+                news.knows_crash(TWO, TabId(1));
+                news.lives_again(TabId(1));
+                assert_eq!((news.take(ONE, &tabs), news.take(TWO, &tabs)), (vec![], vec![]), "{news_first}");
+                assert_eq!(news.take(Party::Owner, &tabs), ["Tab t1 crashed and was brought back."], "{news_first}");
+            }
+        }
     }
 
     /// A page that opens tab after tab must not make a download go untold.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::join_all;
 use tabmux_core::{Admitted, Code, Fault, LostTab, Party, Session, TabId};
-use tabmux_driver::{Context, Dialog, Domains, Emulation, Page};
+use tabmux_driver::{Context, Dialog, Domains, Emulation, Lacks, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
 use super::Turn;
@@ -20,11 +20,12 @@ pub(super) struct CallPages {
     turn: Turn,
     /// The tab the call worked on, for its reply.
     tab: Mutex<Option<TabId>>,
+    lacks: Lacks,
 }
 
 impl CallPages {
     pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
-        Self { world, admitted, reach, turn, tab: Mutex::new(None) }
+        Self { world, admitted, reach, turn, tab: Mutex::new(None), lacks: Lacks::default() }
     }
 
     pub(super) fn reach(&self) -> &Reach {
@@ -300,6 +301,10 @@ impl Pages for CallPages {
         let (tabs, own) = (self.tabs().unwrap_or_default().0, self.working_on().0);
         let others = tabs.into_iter().filter(|tab| Some(*tab) != own).filter_map(|tab| Some((tab, self.world.page(tab)?)));
         others.filter(|(_, page)| self.may_see(&page.url())).filter_map(|(tab, page)| Some((tab, page.dialog()?))).collect()
+    }
+
+    fn lacks(&self) -> Lacks {
+        self.lacks.clone()
     }
 
     fn moved(&self, tab: TabId) {

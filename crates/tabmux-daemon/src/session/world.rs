@@ -342,9 +342,7 @@ impl World {
                 match event {
                     Some(PageEvent::DialogOpened(dialog)) => world.dialog_opened(tab, &dialog),
                     Some(PageEvent::ChooserOpened(chooser)) => world.add_news_of(tab, chooser_news(tab, chooser)),
-                    Some(PageEvent::Crashed) => {
-                        world.add_news_of(tab, format!("Tab {tab} crashed; navigate it again to bring it back."));
-                    }
+                    Some(PageEvent::Crashed) => locked(&world.news).crashed(tab),
                     Some(PageEvent::Closed) => {
                         return world.tab_lost(tab, "was closed by the page or by a person");
                     }
@@ -384,6 +382,16 @@ impl World {
     /// This one was told of its end in place of an answer.
     pub(super) fn knows_end(&self, party: Party, tab: TabId) {
         locked(&self.news).knows_end(party, tab);
+    }
+
+    /// How a call on this tab ended tells whether it is crashed: who is answered with that needs not hear it once more, and what goes
+    /// somewhere brings it back.
+    fn has_crashed_or_lives(&self, party: Party, tab: TabId, tool: &str, outcome: Result<(), Code>) {
+        match outcome {
+            Err(Code::TabCrashed) => locked(&self.news).knows_crash(party, tab),
+            Ok(()) if tool == "navigate" => locked(&self.news).lives_again(tab),
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// It has a window again: who has not been told that there was none needs not be.

@@ -40,6 +40,7 @@ struct Shared {
     opening: Mutex<VecDeque<Mood>>,
     closing: Mutex<VecDeque<Mood>>,
     adopting: Mutex<VecDeque<Mood>>,
+    shutting: Mutex<VecDeque<Mood>>,
     reading: Mutex<VecDeque<Mood>>,
     planting: Mutex<VecDeque<Arrival>>,
     /// What its contexts say of themselves in place of the truth.
@@ -101,6 +102,7 @@ impl Stubborn {
             opening: Mutex::default(),
             closing: Mutex::default(),
             adopting: Mutex::default(),
+            shutting: Mutex::default(),
             reading: Mutex::default(),
             planting: Mutex::default(),
             footprint: Mutex::default(),
@@ -128,6 +130,11 @@ impl Stubborn {
 
     pub(crate) fn adopts(&self, moods: &[Mood]) {
         self.shared.adopting.lock().unwrap().extend(moods);
+    }
+
+    /// The moods in which it is asked to keep its pages from a port.
+    pub(crate) fn shuts(&self, moods: &[Mood]) {
+        self.shared.shutting.lock().unwrap().extend(moods);
     }
 
     /// The moods of the next readings of contexts that are copied.
@@ -176,6 +183,10 @@ impl Stubborn {
 
     pub(crate) fn adopts_left(&self) -> usize {
         self.shared.adopting.lock().unwrap().len()
+    }
+
+    pub(crate) fn shuts_left(&self) -> usize {
+        self.shared.shutting.lock().unwrap().len()
     }
 
     pub(crate) fn dies_quietly(&self) {
@@ -239,6 +250,7 @@ impl Browser for Stubborn {
     }
 
     async fn shut_door(&self, endpoint: &str) -> Result<()> {
+        self.shared.feel(&self.shared.shutting).await?;
         self.fake.shut_door(endpoint).await
     }
 

@@ -1,7 +1,9 @@
 //! What waiting for a page promises.
 
 use super::*;
-use crate::{Awaited, UrlPattern};
+use std::collections::BTreeSet;
+
+use crate::{Awaited, Condition, UrlPattern};
 
 fn text(text: &str) -> Awaited {
     Awaited { text: Some(text.to_owned()), ..Awaited::default() }
@@ -79,4 +81,31 @@ pub async fn waiting_ends_when_a_script_holds_or_the_network_is_quiet(browser: A
     assert_eq!((page.last_given("0").as_deref(), page.last_given("1")), (Some("0"), None));
     let error = soon(page.wait_for(&holds("throw(\"no milk\")"))).await.expect_err("a script that fails never holds");
     assert!(matches!(error, DriverError::ScriptFailed(_)), "{error:?}");
+}
+
+pub async fn waiting_tells_what_does_not_hold_yet(browser: Arc<dyn Browser>, site: &str) {
+    let page = page(&context(&browser).await).await;
+    go(&page, Navigation::To(&format!("{site}/here"))).await;
+    let here = || Awaited { text: Some("page at".into()), ..url("/here") };
+    let never = || Some("never".to_owned());
+    for (awaited, lacking) in [
+        (Awaited { url: Some(UrlPattern("/elsewhere".into())), ..here() }, Condition::Url),
+        (Awaited { text: never(), ..here() }, Condition::Text),
+        (Awaited { selector: Some("#never".into()), ..here() }, Condition::Selector),
+        (Awaited { gone: Some("page at".into()), ..here() }, Condition::Gone),
+        (Awaited { function: Some("0".into()), network_idle: true, ..here() }, Condition::Function),
+    ] {
+        let told = async {
+            while awaited.lacks.now() != BTreeSet::from([lacking]) {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(async {
+            tokio::select! {
+                waited = page.wait_for(&awaited) => panic!("it never holds, and yet: {waited:?}"),
+                () = told => {}
+            }
+        })
+        .await;
+    }
 }

@@ -20,9 +20,9 @@ use super::storage::Storage;
 use super::visit::{self, Visit};
 use super::{FakeContext, locked, reading};
 use crate::{
-    Acted, Action, Area, Article, Awaited, Changes, Chooser, Dialog, DialogAnswer, DriverError, Element, Handle, Image, ImageFormat,
-    LogEntry, Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, PageSeed, Reading, Request, Result, Selector, Shot, Sight,
-    Snapshot, StorageArea, StorageItem, Traffic,
+    Acted, Action, Area, Article, Awaited, Changes, Chooser, Condition, Dialog, DialogAnswer, DriverError, Element, Handle, Image,
+    ImageFormat, LogEntry, Navigation, Orientation, Page, PageEvent, PageLog, PageRecord, PageSeed, Reading, Request, Result, Selector,
+    Shot, Sight, Snapshot, StorageArea, StorageItem, Traffic,
 };
 use life::{Life, browser_gone};
 use perform::OpenDialog;
@@ -146,10 +146,14 @@ impl FakePage {
 
     fn is_as(&self, awaited: &Awaited) -> bool {
         let shows = |text: &String| self.shown().to_lowercase().contains(&text.to_lowercase());
-        awaited.selector.as_ref().is_none_or(|selector| Selector::parse(selector).is_ok_and(|selector| self.has(&selector)))
-            && awaited.text.as_ref().is_none_or(shows)
-            && awaited.gone.as_ref().is_none_or(|text| !shows(text))
-            && awaited.url.as_ref().is_none_or(|url| url.matches(&self.url()))
+        let has = |selector: &String| Selector::parse(selector).is_ok_and(|selector| self.has(&selector));
+        awaited.lacks.are(&[
+            (Condition::Selector, !awaited.selector.as_ref().is_none_or(has)),
+            (Condition::Text, !awaited.text.as_ref().is_none_or(shows)),
+            (Condition::Gone, awaited.gone.as_ref().is_some_and(shows)),
+            (Condition::Url, !awaited.url.as_ref().is_none_or(|url| url.matches(&self.url()))),
+        ]);
+        awaited.lacks.now().is_empty()
     }
 
     /// Its network is always idle; a script is asked again whenever the page changes.
@@ -280,6 +284,9 @@ impl Page for FakePage {
             self.not_frozen()?;
             if self.is_as(awaited) && self.holds(awaited.function.as_deref()).await? {
                 return Ok(());
+            }
+            if awaited.lacks.now().is_empty() {
+                awaited.lacks.are(&[(Condition::Function, true)]);
             }
             // An error means that the sender is gone, and with it the page.
             life.changed().await.map_err(|_| DriverError::PageGone)?;

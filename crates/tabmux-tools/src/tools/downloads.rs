@@ -64,7 +64,7 @@ impl PageTool for List {
 
     fn late(&self, _args: &Arguments) -> Option<Late> {
         let hint = "Call downloads to see how far they are, or wait with a longer timeout (ms, at most 600000).";
-        Some(Late { what: "The downloads were not whole".to_owned(), hint, function: None })
+        Some(Late::new("The downloads were not whole".to_owned(), hint))
     }
 }
 

@@ -87,7 +87,7 @@ fn read(args: &Arguments, domains: &Domains) -> Result<(Navigate, Option<String>
 /// For whatever goes somewhere and does not get there in time.
 pub(super) fn not_loaded(what: &str) -> Late {
     let hint = "See with snapshot what is there so far, or navigate again with a longer timeout (ms, at most 600000).";
-    Late { what: format!("{what} did not finish loading"), hint, function: None }
+    Late::new(format!("{what} did not finish loading"), hint)
 }
 
 fn one_of<'a>(args: &Navigate, url: Option<&'a str>) -> Result<Navigation<'a>, Fault> {

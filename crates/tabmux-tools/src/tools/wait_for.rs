@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tabmux_core::{Code, Fault, Touch};
-use tabmux_driver::{Awaited, DriverError, UrlPattern};
+use tabmux_driver::{Awaited, Condition, DriverError, UrlPattern};
 
 use crate::arguments::{of_page, own_schema, wrong};
 use crate::reply::{failed, place};
+use crate::tool::beginning;
 use crate::{Arguments, Common, Effect, Group, Late, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -48,7 +49,7 @@ struct Wait;
 #[async_trait]
 impl PageTool for Wait {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
-        let awaited = awaited(of_page(&args)?)?;
+        let awaited = Awaited { lacks: cx.lacks(), ..awaited(of_page(&args)?)? };
         let (tab, page) = cx.page().await?;
         let before = page.url();
         page.wait_for(&awaited).await.map_err(|error| match error {
@@ -70,7 +71,9 @@ impl PageTool for Wait {
     fn late(&self, args: &Arguments) -> Option<Late> {
         let hint = "See with snapshot what is there instead, or wait again with a longer timeout (ms, at most 600000).";
         let awaited = awaited(of_page(args).ok()?).ok()?;
-        Some(Late { what: missed(&awaited), hint, function: awaited.function })
+        let parts = missed(&awaited);
+        let all: Vec<&str> = parts.iter().map(|(_, said)| said.as_str()).collect();
+        Some(Late { what: beginning(all.join(", or ")), parts, hint, function: awaited.function })
     }
 
     /// A script can do anything.
@@ -99,11 +102,12 @@ fn awaited(args: WaitFor) -> Result<Awaited, Fault> {
         gone: args.gone,
         network_idle,
         function: args.function,
+        ..Awaited::default()
     })
 }
 
 fn told(awaited: &Awaited) -> &'static str {
-    let Awaited { text, selector, url, gone, network_idle, function } = awaited;
+    let Awaited { text, selector, url, gone, network_idle, function, .. } = awaited;
     let there = text.is_some() || selector.is_some();
     match (there, url.is_some(), gone.is_some(), *network_idle || function.is_some()) {
         (false, false, true, false) => "It is gone",
@@ -114,22 +118,20 @@ fn told(awaited: &Awaited) -> &'static str {
     }
 }
 
-/// What had to hold at once, and did not: of several, nobody knows which.
-fn missed(awaited: &Awaited) -> String {
-    let Awaited { text, selector, url, gone, network_idle, function } = awaited;
+/// What had to hold at once, and did not.
+fn missed(awaited: &Awaited) -> Vec<(Condition, String)> {
+    let Awaited { text, selector, url, gone, network_idle, function, .. } = awaited;
     let said =
         |what: &Option<String>, before: &str, after: &str| what.as_ref().map(|what| format!("{before}{}{after}", visible::quoted(what)));
     let parts = [
-        said(text, "text ", " did not appear"),
-        said(selector, "no element ", " could be seen"),
-        url.as_ref().map(|UrlPattern(url)| format!("the page did not come to {}", visible::quoted(url))),
-        said(gone, "", " did not go away"),
-        network_idle.then(|| "the network did not become idle".to_owned()),
-        function.as_ref().map(|_| "the function did not become true".to_owned()),
+        (Condition::Text, said(text, "text ", " did not appear")),
+        (Condition::Selector, said(selector, "no element ", " could be seen")),
+        (Condition::Url, url.as_ref().map(|UrlPattern(url)| format!("the page did not come to {}", visible::quoted(url)))),
+        (Condition::Gone, said(gone, "", " did not go away")),
+        (Condition::NetworkIdle, network_idle.then(|| "the network did not become idle".to_owned())),
+        (Condition::Function, function.as_ref().map(|_| "the function did not become true".to_owned())),
     ];
-    let mut what = parts.into_iter().flatten().collect::<Vec<_>>().join(", or ");
-    what.get_mut(..1).map(str::make_ascii_uppercase);
-    what
+    parts.into_iter().filter_map(|(part, said)| Some((part, said?))).collect()
 }
 
 #[cfg(test)]

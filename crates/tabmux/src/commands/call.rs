@@ -11,10 +11,11 @@ use crate::control::Control;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
+use crate::start::Absent;
 
-pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, Value>, at: At) -> Outcome {
+pub(super) fn run(config: &Config, form: Form, absent: Absent, tool: String, args: Map<String, Value>, at: At) -> Outcome {
     let args = with_absolute_file(&tool, args, &config.env.cwd)?;
-    let reply = call(config, tool, place(args, at))?;
+    let reply = call(config, absent, tool, place(args, at))?;
     if form == Form::Text {
         beside(&reply).into_iter().for_each(output::note);
     }
@@ -22,16 +23,18 @@ pub(super) fn run(config: &Config, form: Form, tool: String, args: Map<String, V
 }
 
 /// Makes a call: `{content, result, structured}`, or the tool's own failure.
-pub(super) fn call(config: &Config, tool: String, args: Map<String, Value>) -> Outcome<Value> {
+pub(super) fn call(config: &Config, absent: Absent, tool: String, args: Map<String, Value>) -> Outcome<Value> {
     // No daemon is started for it.
     if is_for_later(&tool) {
         named(&tool)?;
     }
-    Control::open_or_start(config)?.ask(&Ask::Call { tool, args })
+    Control::open_or(config, absent)?.ask(&Ask::Call { tool, args })
 }
 
 pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
     let text = |value: String| Some(Value::String(value));
+    // These two are about a session there is, as `fork` and `share` are.
+    let absent = if matches!(short, Short::Restore { .. } | Short::Migrate { .. }) { Absent::Say } else { Absent::Start };
     let (tool, args, at) = match short {
         Short::Open { url, at } => ("navigate", vec![("url", text(url))], at),
         Short::Snapshot { at } => ("snapshot", vec![], at),
@@ -56,7 +59,7 @@ pub(super) fn short(config: &Config, form: Form, short: Short) -> Outcome {
         }
     };
     let args = args.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    run(config, form, tool.into(), args, at)
+    run(config, form, absent, tool.into(), args, at)
 }
 
 /// A file is named from where the command runs; the daemon runs elsewhere and takes absolute names only.

@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::failure::Outcome;
 use crate::output::{self, Form};
 use crate::settings::Config;
+use crate::start::Absent;
 
 const BEGIN: &str = "\
 No tabmux daemon is running.
@@ -62,7 +63,7 @@ pub(super) fn new(config: &Config, form: Form, session: Option<String>, make: Ma
     let from = source::given(config, make.from)?;
     let given = [("sessionId", session), ("isolation", make.isolation), ("from", from), ("navigationUrl", url)];
     let args: Map<String, Value> = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
-    let reply = call(config, "start_browser".into(), args)?;
+    let reply = call(config, Absent::Start, "start_browser".into(), args)?;
     if let (Form::Text, Some(warning)) = (form, reply["result"]["warning"].as_str()) {
         output::note(warning);
     }

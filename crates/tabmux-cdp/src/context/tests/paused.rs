@@ -39,3 +39,19 @@ async fn every_request_is_let_go_and_a_document_when_its_origin_has_everything()
     let let_go = heard.wait_for(|_| played.let_go().contains(&"held".to_owned()));
     tokio::time::timeout(PATIENCE, let_go).await.expect("it is let go").expect("it plays on");
 }
+
+/// It was asked in time, and takes the rule when it wakes: nobody may have to ask again for that.
+#[tokio::test(start_paused = true)]
+async fn a_port_stays_shut_to_pages_of_a_browser_that_is_late_to_say_so_and_it_is_asked_again() {
+    let (browser, played) = Played::start().await;
+    played.withholds("Fetch.enable");
+    let late = browser.shut_door("ws://127.0.0.1:9222/devtools/browser/1").await;
+    assert!(matches!(late, Err(DriverError::Late(_))), "{late:?}");
+    played.relents().await;
+    let params = json!({"requestId": "refused", "request": {"url": "http://localhost:9222/json/list"}});
+    played.say(&json!({"method": "Fetch.requestPaused", "params": params})).await;
+    played.hears("Fetch.failRequest").await;
+    browser.shut_door("ws://127.0.0.1:9222/devtools/browser/1").await.expect("it is awake");
+    played.hears_times("Fetch.enable", 2).await;
+    assert!(played.let_go().is_empty());
+}

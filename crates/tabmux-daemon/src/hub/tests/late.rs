@@ -53,6 +53,23 @@ async fn what_a_function_gave_last_is_said_when_it_did_not_become_true() {
     assert!(late.code == Code::Timeout && late.hint.starts_with("See with snapshot"), "{late}");
 }
 
+/// And of those that held, nothing.
+#[tokio::test]
+async fn which_of_several_did_not_hold_is_said() {
+    let (_house, agent) = half_loaded().await;
+    for (args, said) in [
+        (json!({"text": "half", "url": "/done"}), "The page did not come to \"/done\" within"),
+        (json!({"text": "nowhere", "url": "a.test"}), "Text \"nowhere\" did not appear within"),
+        (json!({"text": "nowhere", "gone": "half"}), "Text \"nowhere\" did not appear, and \"half\" did not go away within"),
+        (json!({"text": "half", "function": "0"}), "The function did not become true within"),
+    ] {
+        let mut timed = args.clone();
+        timed["timeout"] = json!(500);
+        let late = agent.fault("wait_for", timed).await;
+        assert!(late.code == Code::Timeout && late.message.starts_with(said), "{args}: {late}");
+    }
+}
+
 /// Nor where it has gone meanwhile, nor what it asks for there.
 #[tokio::test]
 async fn who_may_see_some_sites_is_told_of_no_other_at_the_deadline() {

@@ -59,7 +59,7 @@ async fn a_failing_call_does_not_stall_the_queue() {
     }
     assert_eq!(codes, [Err(Code::BadArgument), Err(Code::Internal), Err(Code::TabCrashed), Err(Code::TabCrashed)]);
     let back = agent.ok("navigate", json!({"sessionId": "s", "url": "http://a.test/"})).await;
-    assert!(back.text.starts_with("Tab t1 crashed"), "news come first: {}", back.text);
+    assert!(!back.text.contains("crashed"), "its answers said so: {}", back.text);
     assert_eq!(agent.eval("s", "1").await.unwrap(), "1");
     assert_eq!(house.hub.counters.panics.load(std::sync::atomic::Ordering::Relaxed), 1);
     assert_quiet(&house);
@@ -96,7 +96,7 @@ async fn a_call_that_ran_out_of_time_says_what_it_waited_for() {
         (
             "wait_for",
             json!({"gone": "fake", "url": "*/x", "timeout": 300}),
-            "The page did not come to \"*/x\", or \"fake\" did not go away within 300 ms",
+            "The page did not come to \"*/x\", and \"fake\" did not go away within 300 ms",
         ),
         (
             "navigate",

@@ -204,3 +204,18 @@ async fn nothing_of_one_session_shows_in_another() {
     assert!(two.ok("console", json!({})).await.text.starts_with("Nothing was logged"));
     assert!(one.ok("console", json!({})).await.text.starts_with("[log] mine"));
 }
+
+/// Its caller read `tab_crashed`, and brought it back.
+#[tokio::test]
+async fn who_was_answered_with_a_crash_does_not_read_of_it_again_when_the_page_is_back() {
+    let house = House::new();
+    let (owner, other) = (house.agent("a"), house.agent("b"));
+    owner.ok("start_browser", json!({"sessionId": "s", "navigationUrl": "http://a.test/"})).await;
+    let capability = owner.ok("share_session", json!({"mode": "act"})).await.result["capability"].clone();
+    other.ok("read_text", json!({"sessionId": capability})).await;
+    assert_eq!(owner.code("evaluate", json!({"script": "crash()"})).await, Code::TabCrashed);
+    let back = owner.ok("navigate", json!({"url": "http://a.test/"})).await;
+    assert_eq!(back.result.get("news"), None, "{back:?}");
+    let told = other.ok("read_text", json!({"sessionId": capability})).await;
+    assert_eq!(told.result["news"], json!(["Tab t1 crashed and was brought back."]));
+}

@@ -103,6 +103,10 @@ impl World {
             // So its caller needs not be told again.
             self.hub.decide_now(|registry, _| registry.told_gone(self.id, admitted.party, Some(tab)));
         }
+        if let (Some(tab), _) = pages.working_on() {
+            let ended = outcome.as_ref().map(|_| ()).map_err(|fault| fault.code);
+            self.has_crashed_or_lives(admitted.party, tab, errand.name, ended);
+        }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;
         }

@@ -16,6 +16,9 @@ use crate::session::downloads;
 /// How long making a context, or finding one again, may take; it outlives the call that asked for it.
 const OPENING: Duration = Duration::from_secs(60);
 
+/// How long a daemon that ends waits for what is being made: it has to see it gone too, all within five seconds.
+const ENDING: Duration = Duration::from_millis(300);
+
 /// How long until a context that did not close is tried again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -151,7 +154,10 @@ impl World {
             biased;
             joined = &mut opening => Some(joined),
             () = tokio::time::sleep(OPENING) => None,
-            () = self.stop.cancelled() => tokio::time::timeout(HOUSEKEEPING, &mut opening).await.ok(),
+            () = self.stop.cancelled() => {
+                let patience = if self.hub.stopping.is_cancelled() { ENDING } else { HOUSEKEEPING };
+                tokio::time::timeout(patience, &mut opening).await.ok()
+            }
         };
         match joined {
             Some(joined) => joined.unwrap_or_else(|_| Err(self.hub.panicked())),
