@@ -153,13 +153,13 @@ impl CdpPage {
         drop(self.connection.send(Some(&self.session), &runtime::RunIfWaitingForDebugger::default()));
     }
 
-    /// Comes when a page that was let begin shows something, or asks something; not much later than now, where its server is slow. Who is told of it
-    /// sooner would speak to a document that is about to go.
+    /// Comes when a page that was let begin has loaded, or asks something; not much later than now, where its server is slow. Who is told of it
+    /// sooner would speak to a document that is about to go, or to half of one.
     pub(crate) async fn has_begun(&self) {
         let mut progress = self.state.watch();
-        let shown = |now: &Progress| now.commits > 0 || now.loaded || now.fruitless > 0 || now.dialogs > 0 || now.life != Life::Alive;
+        let begun = |now: &Progress| now.loaded || now.fruitless > 0 || now.dialogs > 0 || now.life != Life::Alive;
         // Gone: whoever takes it in finds that out.
-        let _ = tokio::time::timeout(STUCK, progress.wait_for(shown)).await;
+        let _ = tokio::time::timeout(STUCK, progress.wait_for(begun)).await;
     }
 
     /// Goes on with the session a former daemon had. Everything is set up in it and the page itself is not asked, so one that
