@@ -116,6 +116,7 @@ impl PageState {
             inner.title = String::new();
             inner.chooser = None;
             inner.failed_before = None;
+            inner.log.document_left();
             inner.traffic.moved_to(&frame.loader_id);
         }
         self.traffic_changed.send_replace(());
