@@ -5,6 +5,7 @@ mod error;
 mod holder;
 mod reach;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -242,9 +243,14 @@ impl Surroundings {
         Self {
             root: rustix::process::geteuid().is_root(),
             little_shared_memory: cfg!(target_os = "linux") && shm.unwrap_or_default() < ROOMY_SHARED_MEMORY,
-            display: !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some()),
+            display: !cfg!(target_os = "linux") || has_display(|name| std::env::var_os(name)),
         }
     }
+}
+
+/// A variable that is empty names no display.
+fn has_display(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().filter_map(variable).any(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -258,6 +264,13 @@ mod tests {
     }
 
     const ORDINARY: Surroundings = Surroundings { root: false, little_shared_memory: false, display: true };
+
+    #[test]
+    fn a_variable_that_is_empty_names_no_display() {
+        let with = |name: &'static str, value: &'static str| has_display(move |asked| (asked == name).then(|| value.into()));
+        assert!(with("DISPLAY", ":0") && with("WAYLAND_DISPLAY", "wayland-0"));
+        assert!(!with("DISPLAY", "") && !with("WAYLAND_DISPLAY", "") && !with("TERM", "x"));
+    }
 
     #[test]
     fn the_pipe_is_the_only_debugging_door() {

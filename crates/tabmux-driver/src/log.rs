@@ -19,9 +19,35 @@ const MAX_ENTRY_BYTES: usize = 8 * 1024;
 pub struct PageLog {
     entries: VecDeque<LogEntry>,
     lost: u64,
-    /// Errors that nobody was told of, and how many more.
+    /// Errors that nobody was told of: of documents that were left, and of the one that is there.
+    former: Untold,
+    present: Untold,
+}
+
+/// The first of them, and how many more.
+#[derive(Debug, Default)]
+struct Untold {
     errors: Vec<String>,
-    more_errors: u64,
+    more: u64,
+}
+
+impl Untold {
+    fn add(&mut self, error: String) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn join(&mut self, later: Self) {
+        later.errors.into_iter().for_each(|error| self.add(error));
+        self.more += later.more;
+    }
+
+    fn count(&self) -> u64 {
+        self.errors.len() as u64 + self.more
+    }
 }
 
 impl PageLog {
@@ -31,23 +57,31 @@ impl PageLog {
             self.lost += 1;
         }
         if matches!(level, "error" | "exception") {
-            if self.errors.len() < MAX_ERRORS {
-                self.errors.push(shortened(text));
-            } else {
-                self.more_errors += 1;
-            }
+            self.present.add(shortened(text));
         }
         self.entries.push_back(LogEntry { level: level.to_owned(), text: shortened(text) });
     }
 
     /// How many errors nobody was told of.
     pub fn untold_errors(&self) -> u64 {
-        self.errors.len() as u64 + self.more_errors
+        self.former.count() + self.present.count()
+    }
+
+    /// Another document is there.
+    pub fn document_left(&mut self) {
+        self.former.join(std::mem::take(&mut self.present));
+    }
+
+    /// Something is done to the page: what went wrong in documents that were left before does not come of that. It stays in the log.
+    pub fn act_begins(&mut self) {
+        self.former = Untold::default();
     }
 
     /// Takes the errors since the last time, and how many more there were; they stay in the log.
     pub fn take_errors(&mut self) -> (Vec<String>, u64) {
-        (std::mem::take(&mut self.errors), std::mem::take(&mut self.more_errors))
+        self.document_left();
+        let Untold { errors, more } = std::mem::take(&mut self.former);
+        (errors, more)
     }
 
     /// Takes everything, oldest first, and how many were lost since the last time.
@@ -88,6 +122,21 @@ mod tests {
         assert_eq!(log.untold_errors(), 4);
         assert_eq!(log.take_errors(), (vec!["b".to_owned(), "c".into(), "d".into()], 1));
         assert_eq!((log.take_errors(), log.take().0.len()), ((vec![], 0), 5));
+    }
+
+    #[test]
+    fn errors_of_documents_that_were_left_before_an_act_are_not_told_after_it() {
+        let mut log = PageLog::default();
+        (0..5).for_each(|_| log.push("error", "of the first"));
+        log.document_left();
+        log.push("error", "of the second");
+        assert_eq!(log.untold_errors(), 6);
+        log.act_begins();
+        log.push("error", "by the act");
+        log.document_left();
+        log.push("error", "of where it led");
+        assert_eq!(log.take_errors(), (vec!["of the second".to_owned(), "by the act".into(), "of where it led".into()], 0));
+        assert_eq!((log.untold_errors(), log.take().0.len()), (0, 8));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Claim {
             }
             Some(Word::Claimed { pid }) => Err(LaunchError::Claimed { pid }),
             Some(Word::Failed(error)) => Err(error),
-            Some(Word::Exited { exit, words }) => Err(LaunchError::Died { status: exit.to_string(), words }),
+            Some(Word::Exited { exit, words }) => Err(LaunchError::died(exit.to_string(), words)),
             None => Err(gone("it hung up")),
         }
     }
@@ -219,7 +219,7 @@ impl Claim {
         let in_use = exit.code == Some(EXIT_PROFILE_IN_USE);
         match holder(&self.about.profile).filter(|_| in_use) {
             Some(holder) => LaunchError::ProfileHeld { profile: self.about.profile.clone(), holder },
-            None => LaunchError::Died { status: exit.to_string(), words },
+            None => LaunchError::died(exit.to_string(), words),
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum LaunchError {
     NotFound { install: String },
     #[error("The browser {} cannot be used: {why}", path.display())]
     Unusable { path: PathBuf, why: String },
-    #[error("A visible browser needs a display, and the daemon has none")]
+    #[error("A visible browser needs a display, and there is none where the daemon runs")]
     NoDisplay,
     #[error("The profile {} is in use by {holder}", profile.display())]
     ProfileHeld { profile: PathBuf, holder: Holder },
@@ -40,7 +40,9 @@ impl LaunchError {
         match self {
             Self::NotFound { .. } => "Install a browser, or name one with TABMUX_BROWSER, then call again.",
             Self::Unusable { .. } => "Correct TABMUX_BROWSER, or unset it to use an installed browser.",
-            Self::NoDisplay => "Start the daemon on a desktop (`tabmux stop`, then again from there), or leave --headed out.",
+            Self::NoDisplay => {
+                "Leave --headed out; or `tabmux stop`, then start again where DISPLAY names a display that runs, or under xvfb-run."
+            }
             Self::ProfileHeld { .. } => "Close that browser, or use another profile.",
             Self::Died { words, .. } if words.contains("No usable sandbox") => {
                 "Install Debian's chromium-sandbox, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), then call again."
@@ -54,6 +56,12 @@ impl LaunchError {
             Self::KeeperGone(_) => "Call navigate to start afresh.",
             Self::System(_) => "Run `tabmux doctor`.",
         }
+    }
+
+    /// It ended before it answered. Where only a display was missing, its log is of no use to anybody.
+    pub(crate) fn died(status: String, words: String) -> Self {
+        let no_display = ["Missing X server or $DISPLAY", "Failed to connect to Wayland display"];
+        if no_display.iter().any(|sign| words.contains(sign)) { Self::NoDisplay } else { Self::Died { status, words } }
     }
 
     /// An error of the machine, with what was being done.
@@ -73,12 +81,21 @@ mod tests {
 
     #[test]
     fn what_a_browser_misses_is_put_right_by_name_and_nothing_by_the_doctor_who_says_it() {
-        let died = |words: &str| LaunchError::Died { status: "exit code 1".into(), words: words.into() };
+        let died = |words: &str| LaunchError::died("exit code 1".into(), words.into());
         assert!(died("[1:1:ERROR] No usable sandbox! If this is a Debian system, please install").hint().contains("chromium-sandbox"));
         assert!(died("chromium: libnss3.so: cannot open shared object file").hint().contains("Install what it misses"));
         assert!(
             died("Segmentation fault").hint().contains("by hand") && died("Segmentation fault").to_string().ends_with("Segmentation fault")
         );
         assert_eq!(died(" ").to_string(), "The browser ended at once (exit code 1) without a word");
+    }
+
+    #[test]
+    fn a_browser_that_finds_no_display_is_not_quoted() {
+        let words =
+            "[1:1:ERROR:dbus/bus.cc] Failed to connect to the bus\n[1:1:ERROR:ozone_platform_x11.cc] Missing X server or $DISPLAY\n";
+        let died = LaunchError::died("exit code 1".into(), words.into());
+        assert_eq!(died, LaunchError::NoDisplay);
+        assert!(!died.to_string().contains("ERROR") && died.hint().contains("xvfb-run"), "{died} {}", died.hint());
     }
 }

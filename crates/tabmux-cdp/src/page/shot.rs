@@ -16,12 +16,14 @@ const LEAST_SCALE: f64 = 0.5;
 /// Where the area is in the document, in CSS pixels, and how many dots of the screen make one of them.
 const PLACE: &str = "(area) => {
   const screen = { ratio: devicePixelRatio };
-  if (area === 'view') {
+  // A document that was emptied has nothing beyond what is in view.
+  const whole = document.scrollingElement ?? document.documentElement;
+  if (area === 'view' || (area === 'page' && whole === null)) {
     const { pageLeft, pageTop, width, height } = visualViewport;
     return { ...screen, x: pageLeft, y: pageTop, width, height };
   }
   if (area === 'page') {
-    const { scrollWidth, scrollHeight } = document.scrollingElement ?? document.documentElement;
+    const { scrollWidth, scrollHeight } = whole;
     return { ...screen, x: 0, y: 0, width: scrollWidth, height: scrollHeight };
   }
   return null;

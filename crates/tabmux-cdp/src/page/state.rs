@@ -289,6 +289,7 @@ impl PageState {
         let progress = self.progress.borrow().clone();
         let mut inner = self.inner();
         inner.beyond.act_begins();
+        inner.log.act_begins();
         inner.act_began = ActBegan { requests: inner.traffic.made(), progress, url: inner.url.clone() };
     }
 

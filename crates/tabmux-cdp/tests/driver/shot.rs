@@ -111,6 +111,19 @@ async fn an_element_is_pictured_where_it_is_even_in_a_box_that_scrolls() {
     assert!(matches!(refused("##").await, DriverError::BadSelector { .. }));
 }
 
+#[tokio::test]
+async fn a_document_that_was_emptied_is_pictured_as_far_as_it_is_in_view() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "<body style='margin:0'><div style='height:3000px'></div>".into()).await;
+    let page = pages(&browser, 1).await.remove(0);
+    soon(page.navigate(Navigation::To(&format!("{site}/")))).await.expect("it goes there");
+    soon(page.evaluate("document.documentElement.remove(), 1")).await.expect("it goes");
+    let [view, whole] = [Area::Viewport, Area::FullPage].map(|area| png(area, None));
+    let view = soon(page.screenshot(&view)).await.expect("the view is pictured");
+    let whole = soon(page.screenshot(&whole)).await.expect("the whole is pictured");
+    assert_eq!((whole.width, whole.height), (view.width, view.height));
+}
+
 /// A long page is whole as long as it can be read, and then its beginning.
 #[tokio::test]
 async fn a_long_page_stays_readable() {

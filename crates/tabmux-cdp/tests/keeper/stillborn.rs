@@ -19,6 +19,15 @@ async fn a_browser_that_dies_at_once_is_quoted() {
     assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
 }
 
+/// As Chromium 148 says it.
+#[tokio::test]
+async fn a_browser_that_finds_no_display_says_that_and_nothing_else() {
+    let stage = Stage::new(GRACE);
+    let script =
+        "echo 'ozone_platform_x11.cc:257] Missing X server or $DISPLAY' >&2; echo 'The platform failed to initialize.' >&2; exit 1";
+    assert_eq!(launch(&stage.home, &stage.script(script)).await.unwrap_err(), LaunchError::NoDisplay);
+}
+
 #[tokio::test]
 async fn a_browser_that_crashes_while_it_starts_is_started_again_a_few_times() {
     let stage = Stage::new(GRACE);

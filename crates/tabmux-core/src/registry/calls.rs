@@ -18,7 +18,7 @@ pub struct Admitted {
     pub tab: Option<TabId>,
     /// The caller did not name the session.
     pub picked_for_caller: bool,
-    /// How many calls of this session are ahead of it.
+    /// How many calls of this session are ahead of it; none of what does not queue.
     pub ahead: usize,
     /// By what right.
     pub party: Party,
@@ -94,7 +94,7 @@ impl Registry {
         let max_waiting = self.rules.max_waiting;
         let (session, live) = self.live_mut(id).expect("find gives sessions that are not being closed");
         let epoch = session.epoch;
-        let ahead = live.waiting.len() + usize::from(live.running.is_some());
+        let ahead = if lane == Lane::Queue { live.waiting.len() + usize::from(live.running.is_some()) } else { 0 };
         match lane {
             Lane::Queue if live.waiting.len() >= max_waiting => return Err(queue_full(&session.name, max_waiting)),
             Lane::Queue => live.waiting.push_back(Waiting { call, client: caller.client, epoch, by_grant: grant.is_some() }),

@@ -264,6 +264,7 @@ impl Pages for CallPages {
         self.world.open().await?;
         let page = self.live_page(tab)?;
         let view = self.view(index, tab, None).await.ok_or(tabmux_driver::DriverError::PageGone)?;
+        self.world.closes(tab);
         self.world.take_page(tab);
         self.world.decide(|registry| registry.remove_tab(self.world.id, tab, Some(self.admitted.party)));
         if let Some(who) = self.stranger() {

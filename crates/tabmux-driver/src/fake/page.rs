@@ -124,6 +124,7 @@ impl FakePage {
         state.form = Form::default();
         state.chooser = None;
         state.documents += 1;
+        state.log.document_left();
         let key = state.documents.to_string();
         let request = Request { method: "GET".into(), url: visit.url, kind: "document".into(), status: Some(200), ..Request::default() };
         state.traffic.begin(&key, request);
@@ -335,6 +336,7 @@ impl Page for FakePage {
         let (acted, effect) = {
             let mut state = locked(&self.state);
             let document = state.documents;
+            state.log.act_begins();
             state.form.act(document, &action.verb)?
         };
         match effect {

@@ -60,10 +60,13 @@ function richest() {
   return best;
 }
 
-// The main content, or all of the body.
+// All there is to read: a drawing has no body, and an emptied document not even a root.
+const wholeContent = () => document.body ?? document.documentElement;
+
+// The main content, or all of it.
 function mainContent() {
-  const whole = document.body;
-  if (whole === null) return document.documentElement;
+  const whole = wholeContent();
+  if (document.body === null) return whole;
   const least = MAIN_SHARE * lengthToRead();
   for (const selector of ["main,[role=main]", "article,[role=article]"]) {
     const [only, another] = outermost(selector);

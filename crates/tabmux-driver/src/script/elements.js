@@ -1,19 +1,21 @@
-// What can be acted upon and is in sight, each with a selector that means it in any page like this one. `others` are selectors of
-// elements in frames: those that mean something here too are `taken`.
+const MAY_ACT = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role], [tabindex], [contenteditable], [onclick]";
+
+// What can be acted upon or bears words and is in sight, each with a selector that means it in any page like this one. `others` are
+// selectors of elements in frames: those that mean something here too are `taken`.
 verbs.elements = ({ most, others = [] }) => {
-  const candidates = document.querySelectorAll(
-    "a[href], button, input:not([type=hidden]), select, textarea, summary, [role], [tabindex], [contenteditable], [onclick], h1, h2, h3, img[alt], label, p, li, td, span, div",
-  );
   const found = [];
   const selectors = new Selectors();
   const inFrame = globalThis !== globalThis.top;
   const where = (element) => (inFrame ? { frame: globalThis.origin, ref: `e${refs.of(element)}` } : {});
   let left = 0;
-  for (const element of candidates) {
+  for (const element of document.querySelectorAll("*")) {
+    const bears = bearsWords(element);
+    const mayAct = element.matches(MAY_ACT);
+    if (!bears && !mayAct) continue;
     const role = roleOf(element);
-    const active = ACTIVE_ROLES.has(role) || tabStop(element) || element.hasAttribute("onclick");
+    const active = mayAct && (ACTIVE_ROLES.has(role) || tabStop(element) || element.hasAttribute("onclick"));
     // Of what cannot be acted upon, only what bears words of its own.
-    if (!active && !bearsWords(element)) continue;
+    if (!active && !bears) continue;
     if (!element.checkVisibility(SEEN)) continue;
     const { width, height } = element.getBoundingClientRect();
     if (width <= 0 || height <= 0) continue;
@@ -21,14 +23,21 @@ verbs.elements = ({ most, others = [] }) => {
       left++;
       continue;
     }
-    const text = nameOf(element, role) || cut(plain(element.textContent), LONGEST_NAME);
+    const text = active ? nameOf(element, role) || shownIn(element) : shownIn(element) || nameOf(element, role);
     found.push({ text, cssSelector: selectors.of(element), role, tag: element.localName, ...where(element) });
   }
   const taken = others.filter((selector) => document.querySelector(selector) !== null);
   return { elements: found, left, taken, path: framePath(globalThis) };
 };
 
+// Scripts and what is hidden are among its text too, but nobody sees them.
+function shownIn(element) {
+  return cut(plain(controlWords(element, element.localName) ?? wordsIn(element, element, false)), LONGEST_NAME);
+}
+
+// An option's words are its field's.
 function bearsWords(element) {
+  if (NEVER.has(element.localName) || element.localName === "option") return false;
   for (let child = element.firstChild; child !== null; child = child.nextSibling) {
     if (child.nodeType === 3 && child.data.trim() !== "") return true;
   }

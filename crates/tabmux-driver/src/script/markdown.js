@@ -41,7 +41,9 @@ class Article {
 
   async add(element) {
     const place = { first: "", rest: "", list: 0 };
-    if (this.isBlock(element) || this.holdsBlocks(element)) await this.block(element, place);
+    // Among words a drawing says nothing, but one that is all somebody reads does.
+    if (element.localName === "svg") await this.children(element, place);
+    else if (this.isBlock(element) || this.holdsBlocks(element)) await this.block(element, place);
     else this.push(place, tidy(this.inline(element)));
   }
 

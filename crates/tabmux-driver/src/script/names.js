@@ -12,7 +12,10 @@ const BLOCKS = new Set(
   ("address article aside blockquote br button dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr " +
     "iframe img input li main nav ol option p pre section select summary table tbody td textarea tfoot th thead tr ul video audio canvas").split(" "),
 );
-const NEVER = new Set(["script", "style", "template", "noscript", "head", "datalist", "title", "desc", "metadata", "source", "track", "param"]);
+// Shown nowhere, or only where a drawing uses it.
+const NEVER = new Set(
+  "script style template noscript head datalist title desc metadata source track param defs symbol clipPath mask marker pattern".split(" "),
+);
 
 const rendered = (element) => {
   if (element.checkVisibility(SEEN)) return true;

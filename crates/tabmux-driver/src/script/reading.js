@@ -13,13 +13,13 @@ verbs.read = async ({ selector, cursor, budget, opened }) => {
   if (got.fault) return { fault: got.fault, text: got.text ?? "", near: got.fault === "none" ? nearest(selector) : [], hidden };
   if (hidden) return { hidden };
   const written = new Article(selector === undefined);
-  if (selector === undefined && got.element !== document.body) {
+  if (selector === undefined && got.element !== wholeContent()) {
     const heading = headingFor(got.element);
     if (heading) await written.add(heading);
     for (const element of besides(got.element)) await written.add(element);
     written.out.add("all around the main content");
   }
-  await written.add(got.element);
+  if (got.element !== null) await written.add(got.element);
   reading.number += 1;
   reading.blocks = written.blocks.flatMap((block) => pieces(block, budget));
   return { ...portion(0, budget), frames: written.frames, path: pathOf(globalThis), out: [...written.out] };

@@ -117,6 +117,7 @@ impl PageState {
             inner.title = String::new();
             inner.chooser = None;
             inner.failed_before = None;
+            inner.log.document_left();
             inner.traffic.moved_to(&frame.loader_id);
             !unreachable && inner.traffic.of(&frame.loader_id).is_some_and(|request| request.failure.is_some())
         };

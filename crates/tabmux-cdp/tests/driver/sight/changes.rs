@@ -23,6 +23,15 @@ async fn what_was_added_removed_and_changed_is_said_and_nothing_else() {
     assert_eq!(changes(&stage).await, tabmux_driver::Changes::default());
 }
 
+#[tokio::test]
+async fn errors_of_a_document_that_was_left_before_the_act_are_not_told_with_it() {
+    let stage = Stage::showing("<script>console.error('long ago')</script>").await;
+    stage.show("<script>console.error('here')</script><button onclick=\"console.error('clicked')\">Go</button>").await;
+    soon(stage.page.act(&super::words::click("button"))).await.expect("it is clicked");
+    assert_eq!(changes(&stage).await.errors, ["here", "clicked"]);
+    assert!(stage.page.take_log().0.iter().any(|entry| entry.text == "long ago"), "it stays in the log");
+}
+
 /// Nobody has to look first.
 #[tokio::test]
 async fn what_the_very_first_act_changed_is_said() {

@@ -205,3 +205,29 @@ async fn elements_nested_beyond_measure_and_great_pages_are_read() {
     stage.show("<script>for (let n = 0; n < 3000; n++) { const p = document.createElement('p'); p.innerHTML = '<b>x</b> <i>' + n + '</i> <a href=/' + n + '>y</a>'; document.body.append(p) }</script>").await;
     assert!(stage.read(&Reading { budget: 50_000, ..Reading::default() }).await.text.contains("**x** *2999* [y](/2999)"));
 }
+
+#[tokio::test]
+async fn a_document_without_a_body_or_a_root_has_no_text_to_read() {
+    let stage = Stage::showing("<p>Words").await;
+    for (emptied, how) in [("document.body.remove()", "no body"), ("document.documentElement.remove()", "no root")] {
+        stage.run(&format!("{emptied}, 1")).await;
+        assert_eq!(stage.read(&Reading::default()).await, Article::default(), "{how}");
+    }
+    stage.show("<p>Words").await;
+    stage.run("document.open(), 1").await;
+    assert_eq!(stage.read(&Reading::default()).await, Article::default());
+}
+
+#[tokio::test]
+async fn the_words_of_a_drawing_are_read_where_it_is_the_document_or_is_asked_for() {
+    let drawing = "<svg xmlns='http://www.w3.org/2000/svg'><title>No</title><g><text y='20'>Up <tspan>north</tspan></text></g>\
+                   <defs><text>unused</text></defs><text y='50'>South</text></svg>";
+    let site = support::serve(|_| support::response("200 OK\r\nContent-Type: image/svg+xml", drawing)).await;
+    let stage = Stage::new(Want::Plain).await;
+    soon(stage.page.navigate(Navigation::To(&site))).await.expect("it goes there");
+    let article = stage.read(&Reading::default()).await;
+    assert_eq!((article.text.as_str(), article.left_out), ("Up north\n\nSouth", Vec::new()));
+    stage.show(&format!("<p>Around {drawing}")).await;
+    assert_eq!(stage.read(&of("svg")).await.text, "Up north\n\nSouth");
+    assert_eq!(stage.read(&of("p")).await.text, "Around");
+}

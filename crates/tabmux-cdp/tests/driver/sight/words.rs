@@ -62,3 +62,44 @@ async fn an_act_that_was_given_up_leaves_nothing_behind() {
     }
     assert_eq!(stage.run("hits").await, 1, "a person's click arrives");
 }
+
+async fn listed(stage: &Stage) -> Vec<(String, String)> {
+    let (elements, left) = soon(stage.page.elements()).await.expect("elements can be listed");
+    assert_eq!(left, 0);
+    elements.into_iter().map(|element| (element.css_selector, element.text)).collect()
+}
+
+/// S0.29
+#[tokio::test]
+async fn all_words_that_are_seen_are_listed_with_their_elements_and_none_that_are_not() {
+    let stage = Stage::showing(
+        "<pre>pretext</pre><code>c</code><p title=tip>hello <script>var hidden=1</script><i style='display:none'>no</i>world</p>\
+         <div><b>bold</b></div><style>i{}</style><noscript>off</noscript><select><option>One<option selected>Two</select>\
+         <svg><title>t</title><text y=20>drawn</text></svg><section style='visibility:hidden'>unseen</section>",
+    )
+    .await;
+    let expected = [
+        ("body > pre", "pretext"),
+        ("body > code", "c"),
+        ("body > p", "hello world"),
+        ("body > div > b", "bold"),
+        ("body > select", "Two"),
+        ("body > svg > text", "drawn"),
+    ];
+    assert_eq!(listed(&stage).await, expected.map(|(selector, text)| (selector.to_owned(), text.to_owned())));
+}
+
+/// S0.29
+#[tokio::test]
+async fn the_words_of_a_document_that_is_no_page_are_listed() {
+    let site = support::serve(|request| {
+        let kind = if request.starts_with("GET /json") { "application/json" } else { "text/plain" };
+        support::response(&format!("200 OK\r\nContent-Type: {kind}"), "{\"a\":1}")
+    })
+    .await;
+    let stage = Stage::new(Want::Plain).await;
+    for path in ["json", "text"] {
+        soon(stage.page.navigate(Navigation::To(&format!("{site}/{path}")))).await.expect("it goes there");
+        assert_eq!(listed(&stage).await, [("body > pre".to_owned(), "{\"a\":1}".to_owned())], "{path}");
+    }
+}

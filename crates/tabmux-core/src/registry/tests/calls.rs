@@ -46,6 +46,17 @@ fn a_call_cannot_begin_while_another_runs() {
     let _ = world.begin(calls[1]);
 }
 
+#[test]
+fn nothing_is_ahead_of_a_call_that_does_not_queue() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    world.open(me, "web");
+    let calls = three(&mut world, me);
+    world.begin(calls[0]).unwrap();
+    let beside = world.registry.admit(Lane::Beside, by(me), Some("web"), None, ACTS, world.now).unwrap();
+    assert_eq!(beside.ahead, 0);
+}
+
 /// S0.16
 #[test]
 fn sessions_do_not_wait_for_each_other() {

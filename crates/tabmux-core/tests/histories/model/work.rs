@@ -41,7 +41,7 @@ impl Model {
         }
         let picked = target.text().is_none() && !matches!(named, Some(Named::Global(_)));
         let waiting = self.calls_in(id, Place::Waiting).len();
-        let ahead = waiting + self.calls_in(id, Place::Running).len();
+        let ahead = if lane == Lane::Queue { waiting + self.calls_in(id, Place::Running).len() } else { 0 };
         let place = match lane {
             Lane::Queue if waiting >= self.rules.max_waiting => return Err(Code::QueueFull),
             Lane::Queue => Place::Waiting,

@@ -154,6 +154,19 @@ async fn a_call_whose_page_goes_away_ends_with_tab_gone() {
     assert_eq!(running.await.unwrap().unwrap_err().code, Code::TabGone);
 }
 
+#[tokio::test]
+async fn a_call_whose_tab_another_call_closes_is_told_that_and_the_other_waited_for_nothing() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let running = agent.begin("evaluate", json!({"script": "hang()"})).await;
+    eventually("it runs", || house.hub.look(|registry| registry.counts().running) == 1).await;
+    let closed = agent.ok("close_page", json!({"tabId": "t1"})).await;
+    assert!(!closed.text.contains("Waited behind") && closed.result.get("queuedBehind").is_none(), "{}", closed.text);
+    let fault = running.await.unwrap().unwrap_err();
+    assert_eq!((fault.code, fault.message.as_str()), (Code::TabGone, "Tab t1 was closed with close_page while this call ran."));
+}
+
 /// The contract: news come in the next reply, which is one that somebody takes.
 #[tokio::test]
 async fn a_reply_that_nobody_takes_takes_no_news_along() {

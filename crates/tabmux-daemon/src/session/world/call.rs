@@ -25,6 +25,8 @@ const POPUP: Duration = Duration::from_secs(1);
 pub(super) struct Running {
     party: Party,
     tab: Option<TabId>,
+    /// The tab it worked on, which a call closed meanwhile.
+    closed: Option<TabId>,
     /// Takes the dialog that ends it, and the tab it is open in.
     interrupt: Option<oneshot::Sender<(TabId, Dialog)>>,
 }
@@ -53,6 +55,13 @@ impl World {
         }
     }
 
+    /// A call closes the tab: the one that works on it is told that, and not that the page went by itself.
+    pub(in crate::session) fn closes(&self, tab: TabId) {
+        if let Some(running) = locked(&self.running).as_mut().filter(|running| running.tab == Some(tab)) {
+            running.closed = Some(tab);
+        }
+    }
+
     /// Comes when so many pages that pages opened were taken in. Not every one that was asked for comes.
     async fn has_popups(&self, count: u64) {
         let mut popups = self.popups.subscribe();
@@ -65,7 +74,7 @@ impl World {
         let Job { admitted, written, grant, errand, common, args, turn, limit, abort, reply } = job;
         let (interrupt, interrupted) = oneshot::channel();
         if turn == Turn::Queue {
-            *locked(&self.running) = Some(Running { party: admitted.party, tab: None, interrupt: Some(interrupt) });
+            *locked(&self.running) = Some(Running { party: admitted.party, tab: None, closed: None, interrupt: Some(interrupt) });
         }
         let pages = CallPages::new(Arc::clone(self), admitted, Reach::of(grant), turn);
         let run = async {
@@ -80,7 +89,7 @@ impl World {
             Ok::<_, Fault>((reply, tab, url))
         };
         // On this very task, which saves two wake-ups a call; what is stopped is dropped before the next call begins.
-        let outcome = tokio::select! {
+        let mut outcome = tokio::select! {
             biased;
             ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
             Ok((tab, dialog)) = interrupted => Err(pages.told_of_dialog(tab, &dialog)),
@@ -89,7 +98,10 @@ impl World {
         };
         match turn {
             Turn::Queue => {
-                *locked(&self.running) = None;
+                let closed = locked(&self.running).take().and_then(|running| running.closed);
+                if let Some(tab) = closed {
+                    outcome = outcome.map_err(|fault| closed_meanwhile(tab, fault));
+                }
                 self.stirred.notify_one();
             }
             // Its dialog is answered, which only the page knows so far.
@@ -186,6 +198,13 @@ pub(in crate::session) fn described(dialog: &Dialog) -> String {
 /// What is to be done about it, wherever the next call would look for it.
 pub(in crate::session) fn answer_in(tab: TabId) -> String {
     format!("Answer it with handle_dialog and tabId {tab}.")
+}
+
+fn closed_meanwhile(tab: TabId, fault: Fault) -> Fault {
+    if fault.code != Code::TabGone {
+        return fault;
+    }
+    Fault { message: format!("Tab {tab} was closed with close_page while this call ran."), ..fault }
 }
 
 fn cut(dialog: &Dialog) -> String {
