@@ -58,6 +58,10 @@ impl Attached {
             let message = "A browser that was attached to belongs to its user, so no session can have it to itself.";
             return Err(Fault::new(Code::Unsupported, message, "Use isolation window, context or tab, or leave it out."));
         }
+        if spec.headless == Some(true) {
+            let message = "A browser that was attached to belongs to its user, who decides whether it has windows.";
+            return Err(Fault::new(Code::Unsupported, message, "Leave headless out."));
+        }
         Ok(())
     }
 
@@ -230,4 +234,21 @@ fn fault(error: &AttachError) -> Fault {
         | AttachError::Unwelcome { .. } => Code::BrowserNotFound,
     };
     Fault::new(code, format!("{error}."), error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window would open on its user's screen all the same.
+    #[test]
+    fn a_session_in_its_users_browser_cannot_be_without_windows() {
+        let asked = |headless| {
+            let spec = ContextSpec { isolation: Isolation::Window, headless, ..ContextSpec::default() };
+            Attached::check("http://127.0.0.1:9222", &spec).map_err(|fault| fault.to_string())
+        };
+        let refused =
+            "[unsupported] A browser that was attached to belongs to its user, who decides whether it has windows. Leave headless out.";
+        assert_eq!([None, Some(false), Some(true)].map(asked), [Ok(()), Ok(()), Err(refused.to_owned())]);
+    }
 }
