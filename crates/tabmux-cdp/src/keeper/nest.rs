@@ -71,11 +71,9 @@ impl Nest {
         self.dir.join("profile")
     }
 
-    /// Where the browser's temporary files go, so that they vanish with the nest, also after `kill -9`: beside its socket when
-    /// the nest's own path is too long for it, and far from both when that is too.
+    /// Where the browser's temporary files go, so that they vanish with the nest, also after `kill -9`.
     pub(super) fn temporary(&self) -> PathBuf {
-        let near = [self.dir.join("t"), beside(&self.socket)].into_iter().find(|path| path.as_os_str().len() <= LONGEST_TEMPORARY);
-        near.unwrap_or_else(|| afar(&self.dir))
+        temporary(&self.dir, &self.socket)
     }
 
     /// The lock, for the browser to inherit.
@@ -107,7 +105,8 @@ pub(super) fn sweep_one(runtime_dir: &Path, profiles_dir: &Path, id: &str) -> Op
 fn remove(dir: &Path, socket: &Path, lock: &Path) {
     let gone = |result: io::Result<()>| result.is_ok() || result.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     // What cannot be removed keeps its lock, and with it the chance to be swept later.
-    let directories = [dir.to_owned(), beside(socket), afar(dir)].into_iter().all(|directory| gone(fs::remove_dir_all(directory)));
+    let directories = [dir.to_owned(), beside(socket)].into_iter().chain(own_afar(dir, socket));
+    let directories = directories.map(fs::remove_dir_all).all(gone);
     if directories && gone(fs::remove_file(draft(socket))) && gone(fs::remove_file(socket)) {
         let _ = fs::remove_file(lock);
     }
@@ -121,6 +120,12 @@ fn socket_path(runtime_dir: &Path, id: &str) -> PathBuf {
     runtime_dir.join(format!("{SOCKET_PREFIX}{id}{SOCKET_SUFFIX}"))
 }
 
+/// Beside its socket when the nest's own path is too long for it, and far from both when that is too.
+fn temporary(dir: &Path, socket: &Path) -> PathBuf {
+    let near = [dir.join("t"), beside(socket)].into_iter().find(|path| path.as_os_str().len() <= LONGEST_TEMPORARY);
+    near.unwrap_or_else(|| afar(dir))
+}
+
 /// Temporary files that have no room in the nest.
 fn beside(socket: &Path) -> PathBuf {
     socket.with_extension("t")
@@ -130,6 +135,13 @@ fn beside(socket: &Path) -> PathBuf {
 /// nest is not made.
 fn afar(dir: &Path) -> PathBuf {
     Path::new("/tmp").join(format!("tabmux-t-{}", dir.file_name().unwrap_or_default().display()))
+}
+
+/// That place, where this nest has one: everybody may make what they like in `/tmp`.
+fn own_afar(dir: &Path, socket: &Path) -> Option<PathBuf> {
+    let afar = afar(dir);
+    let ours = |about: fs::Metadata| about.is_dir() && about.uid() == rustix::process::geteuid().as_raw();
+    (temporary(dir, socket) == afar && fs::symlink_metadata(&afar).is_ok_and(ours)).then_some(afar)
 }
 
 /// The name of a socket that does not listen yet.
@@ -188,6 +200,24 @@ mod tests {
             drop(nest);
             assert_eq!(sweep(&runtime, &directory).len(), 1);
             assert!(!temporary.exists() && everything(&runtime).iter().all(|left| left == "long"), "{:?}", everything(&runtime));
+        }
+    }
+
+    #[test]
+    fn what_others_have_in_the_common_place_stays_and_keeps_no_nest_from_being_swept() {
+        let (runtime, profiles) = (tempfile::tempdir_in("/tmp").unwrap(), tempfile::tempdir_in("/tmp").unwrap());
+        for far in ["", &"long/".repeat(12)] {
+            let (runtime, profiles) = (runtime.path().join(far), profiles.path().join(far));
+            let nest = Nest::make(&runtime, &profiles).unwrap();
+            let theirs = afar(&nest.dir);
+            if nest.temporary() == theirs {
+                fs::remove_dir(&theirs).unwrap();
+            }
+            fs::write(&theirs, "theirs").unwrap();
+            drop(nest);
+            let swept = sweep(&runtime, &profiles).len();
+            let (left, stays) = (everything(&profiles), fs::remove_file(&theirs).is_ok());
+            assert_eq!((swept, stays, left.iter().all(|left| left == "long")), (1, true, true), "{left:?}");
         }
     }
 

@@ -12,6 +12,7 @@ use tabmux_driver::{
 
 use crate::act::{click, named};
 use crate::support;
+use crate::worlds::{page_at, run, soon};
 
 /// What its first script saw, and does what it is told; `chooser` opens one.
 const FRAME: &str =
@@ -26,10 +27,6 @@ onmessage = async ({ data }) => {
   parent.postMessage(answer ?? null, '*');
 };
 </script>";
-
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(std::time::Duration::from_secs(20), work).await.expect("a browser answers in time")
-}
 
 struct Stage {
     browser: Arc<CdpBrowser>,
@@ -65,16 +62,6 @@ async fn site() -> String {
 
 const WORKER: &str =
     "onmessage = () => fetch('/data').then((answer) => postMessage(answer.status), (error) => postMessage(String(error)));";
-
-async fn page_at(context: &Arc<dyn Context>, url: &str) -> Arc<dyn Page> {
-    let page = soon(context.open_page()).await.expect("a page opens");
-    soon(page.navigate(Navigation::To(url))).await.expect("it goes there");
-    page
-}
-
-async fn run(page: &Arc<dyn Page>, script: &str) -> Value {
-    soon(page.evaluate(script)).await.unwrap_or_else(|error| panic!("{script}: {error}"))
-}
 
 /// What the frame says to this.
 async fn ask(page: &Arc<dyn Page>, script: &str) -> Value {

@@ -16,7 +16,7 @@ use tabmux_driver::{
 
 use crate::support;
 
-async fn soon<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("a browser answers in time")
 }
 
@@ -24,13 +24,13 @@ async fn context(browser: &CdpBrowser, spec: ContextSpec) -> Arc<dyn Context> {
     soon(browser.open_context(&spec)).await.expect("a context opens")
 }
 
-async fn page_at(context: &Arc<dyn Context>, url: &str) -> Arc<dyn Page> {
+pub(crate) async fn page_at(context: &Arc<dyn Context>, url: &str) -> Arc<dyn Page> {
     let page = soon(context.open_page()).await.expect("a page opens");
     soon(page.navigate(Navigation::To(url))).await.expect("it goes there");
     page
 }
 
-async fn run(page: &Arc<dyn Page>, script: &str) -> Value {
+pub(crate) async fn run(page: &Arc<dyn Page>, script: &str) -> Value {
     soon(page.evaluate(script)).await.unwrap_or_else(|error| panic!("{script}: {error}"))
 }
 
