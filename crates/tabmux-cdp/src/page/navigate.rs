@@ -46,7 +46,8 @@ impl CdpPage {
             self.check_reached()?;
             self.read_place().await?;
         }
-        Ok(())
+        // One that said so in the last moment may be where nothing is by now.
+        if stays { Ok(()) } else { self.check_reached() }
     }
 
     async fn go_to(&self, url: &str) -> Result<()> {
