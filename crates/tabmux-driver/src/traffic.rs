@@ -136,12 +136,9 @@ impl Traffic {
         self.outstanding().is_none().then(|| self.active.map_or(Duration::MAX, |active| active.elapsed()))
     }
 
-    /// Nobody waits for these any more, and the browser is told to stop them.
+    /// Nobody waits for these any more, and the browser is told to stop them. What became of them it says itself: one may have come all the same.
     pub fn called_off(&mut self, kind: &str) {
-        for kept in self.requests.iter_mut().filter(|kept| !kept.ended && kept.request.kind == kind) {
-            kept.ended = true;
-            kept.request.failure = Some("net::ERR_ABORTED".into());
-        }
+        self.requests.iter_mut().filter(|kept| kept.request.kind == kind).for_each(|kept| kept.ended = true);
     }
 
     /// The oldest request whose answer has not come to its end.
