@@ -506,6 +506,10 @@ impl Page for CdpPage {
         self.state.requests()
     }
 
+    fn bound_for(&self) -> Option<String> {
+        self.state.bound_for()
+    }
+
     fn waits_for(&self) -> Option<String> {
         self.state.waits_for()
     }

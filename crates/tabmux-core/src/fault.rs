@@ -113,6 +113,13 @@ impl fmt::Display for Code {
     }
 }
 
+/// Ways out that name tools or their arguments, which the command line says in its own words.
+pub mod ways_out {
+    pub const NEW_SESSION: &str = "Call start_browser to make a new one.";
+    pub const NEW_SESSION_OR_PAGE: &str = "Call start_browser or navigate to make a new one.";
+    pub const OTHER_NAME: &str = "Use it by its sessionId, close it first, or choose another name.";
+}
+
 impl Fault {
     pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: hint.into() }

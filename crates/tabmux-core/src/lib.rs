@@ -10,7 +10,7 @@ mod session;
 mod window;
 
 pub use caller::{Caller, Identity, Leave, Link, OnLost, Party};
-pub use fault::{Code, Fault};
+pub use fault::{Code, Fault, ways_out};
 pub use grant::{CAPABILITY, Deed, Grant, GrantId, GrantKey, Right, Share, Touch, Uses};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
 pub use registry::{

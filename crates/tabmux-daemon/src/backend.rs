@@ -35,7 +35,7 @@ impl HubBackend {
     }
 
     async fn run_command(&self, client: ClientId, command: Command, cancel: CancellationToken) -> Result<CommandAnswer, CommandRefusal> {
-        let ask = Ask { caller: CallerOf::of(client), tool: command.tool, args: command.args, cancel };
+        let ask = Ask::new(CallerOf::of(client), command.tool, command.args, cancel);
         let answer = self.hub.run_on(ask, command.tab).await;
         let mut reply = answer.outcome.map_err(refusal)?;
         let text = |key: &str| answer.result.get(key).and_then(Value::as_str);

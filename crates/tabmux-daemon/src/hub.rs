@@ -24,6 +24,7 @@ use tabmux_core::{Caller, ClientId, Effect, Fault, Identity, Leave, Link, Millis
 use tabmux_driver::failpoint;
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::browser::Browsers;
@@ -53,6 +54,8 @@ pub(crate) struct Hub {
     pub(crate) sources: Sources,
     audit: Audit,
     state: Mutex<State>,
+    /// A newer daemon has asked for the place.
+    way_is_wanted: CancellationToken,
     /// The daemon is ending: no new calls.
     pub(crate) stopping: CancellationToken,
     /// Why, for the goodbye.
@@ -82,6 +85,8 @@ pub(crate) struct Counters {
 struct State {
     registry: Registry,
     sessions: HashMap<SessionId, SessionHandle>,
+    /// The calls that are here; once a newer daemon wants the place, those that came since.
+    visits: TaskTracker,
     /// How to end a call that waits or runs.
     enders: HashMap<u64, oneshot::Sender<Fault>>,
     profiles: HashMap<ClientId, Arc<Profile>>,
@@ -125,10 +130,12 @@ impl Hub {
             state: Mutex::new(State {
                 registry,
                 sessions: HashMap::new(),
+                visits: TaskTracker::new(),
                 enders: HashMap::new(),
                 profiles: HashMap::new(),
                 spent: HashMap::new(),
             }),
+            way_is_wanted: CancellationToken::new(),
             stopping: CancellationToken::new(),
             farewell: Mutex::new(None),
             changed: Notify::new(),

@@ -75,6 +75,7 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
         written => written?,
     }
     watch_signals(&hub)?;
+    tokio::spawn(Arc::clone(&hub).give_way());
     let keeping_time = tokio::spawn(Arc::clone(&hub).keep_time());
     let browsers = Arc::clone(&hub);
     tokio::spawn(async move { futures::join!(browsers.browsers.take_over(), browsers.browsers.attach_ahead()) });

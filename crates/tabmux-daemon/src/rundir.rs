@@ -88,13 +88,17 @@ pub fn await_free(path: &Path, wait: Duration) -> Result<(), LockError> {
     lock_within(path, wait, File::try_lock_shared, File::lock_shared).map(drop)
 }
 
-/// Whether anybody holds the lock now.
+/// Whether anybody holds the lock now. Makes no file: who only looks leaves nothing.
 pub fn lock_state(path: &Path) -> Result<LockState, LockError> {
-    match await_free(path, Duration::ZERO) {
+    let io = |source| LockError::Io { path: path.into(), source };
+    let file = match lock_file().open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockState::Free),
+        opened => opened.map_err(io)?,
+    };
+    match file.try_lock_shared() {
         Ok(()) => Ok(LockState::Free),
-        Err(LockError::Held { .. }) => Ok(LockState::Held),
-        Err(LockError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(LockState::Free),
-        Err(error) => Err(error),
+        Err(TryLockError::WouldBlock) => Ok(LockState::Held),
+        Err(TryLockError::Error(source)) => Err(io(source)),
     }
 }
 
@@ -105,7 +109,7 @@ fn lock_within(
     lock: fn(&File) -> io::Result<()>,
 ) -> Result<File, LockError> {
     let io = |source| LockError::Io { path: path.into(), source };
-    let file = open_lock(path).map_err(io)?;
+    let file = lock_file().create(true).open(path).map_err(io)?;
     match try_lock(&file) {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) if wait.is_zero() => return Err(LockError::Held { path: path.into() }),
@@ -126,9 +130,11 @@ fn lock_within(
 }
 
 /// Not followed when it is a symlink; closed on exec, or a browser would inherit the lock.
-fn open_lock(path: &Path) -> io::Result<File> {
+fn lock_file() -> OpenOptions {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).expect("open flags fit into an int");
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).truncate(false).mode(0o600).custom_flags(flags);
+    options
 }
 
 impl DirError {
@@ -228,6 +234,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         assert_eq!(lock_state(&path).unwrap(), LockState::Free);
+        assert!(!path.exists(), "who looks leaves nothing");
         let held = take_lock(&path, Duration::ZERO).unwrap();
         assert_eq!((lock_state(&path).unwrap(), mode_of(&path)), (LockState::Held, 0o600));
         assert!(matches!(take_lock(&path, Duration::ZERO), Err(LockError::Held { .. })));

@@ -206,7 +206,7 @@ impl Agent {
 
     fn ask(&self, tool: &str, args: &Value, cancel: CancellationToken) -> Ask {
         let caller = CallerOf { client: self.client, agent: self.thread.clone() };
-        Ask { caller, tool: tool.to_owned(), args: args.as_object().cloned().unwrap(), cancel }
+        Ask::new(caller, tool.to_owned(), args.as_object().cloned().unwrap(), cancel)
     }
 
     pub(crate) async fn answer(&self, tool: &str, args: Value) -> ToolAnswer {
@@ -219,6 +219,12 @@ impl Agent {
 
     pub(crate) async fn ok(&self, tool: &str, args: Value) -> Said {
         self.call(tool, args).await.unwrap()
+    }
+
+    /// Of a call that was waited for elsewhere before.
+    pub(crate) async fn fault_after(&self, waited: Duration, tool: &str, args: Value) -> Fault {
+        let ask = Ask { waited, ..self.ask(tool, &args, CancellationToken::new()) };
+        said(self.hub.run_tool(ask).await).unwrap_err()
     }
 
     pub(crate) async fn fault(&self, tool: &str, args: Value) -> Fault {

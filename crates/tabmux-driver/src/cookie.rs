@@ -1,5 +1,7 @@
 //! A cookie, in the words of Playwright's storage state, which other tools read and write too.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -35,6 +37,14 @@ pub struct Cookie {
     pub source_scheme: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_port: Option<i64>,
+}
+
+impl Cookie {
+    /// One that browsers take and forget at once.
+    pub fn is_over(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        self.expires.is_some_and(|expires| (0.0..=now).contains(&expires))
+    }
 }
 
 /// Whether requests that begin at another site carry it.

@@ -2,6 +2,9 @@
 
 use tabmux_core::{Code, Fault};
 
+/// The dialog that says nothing but what it is.
+const LEAVING: &str = "beforeunload";
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
     #[error("The page is gone: it was closed by a person or by its own script.")]
@@ -19,6 +22,10 @@ pub enum DriverError {
     /// The address gave no document, so the page stays; perhaps it gave a file.
     #[error("net::ERR_ABORTED at {0}: it gives a download or an empty answer; the page stays where it was.")]
     NoDocument(String),
+    #[error(
+        "{url} was given up for another address: the page was sent elsewhere meanwhile, by its own script or by somebody, and is at {here} now."
+    )]
+    Overtaken { url: String, here: String },
     #[error("{0} is a download, which began; the page stays where it was.")]
     BecameDownload(String),
     /// `earlier` or `later`.
@@ -26,14 +33,14 @@ pub enum DriverError {
     NoHistory(&'static str),
     #[error("The script failed: {0}")]
     ScriptFailed(String),
-    #[error("A dialog is open ({kind}): {text:?}.")]
+    #[error("A dialog is open ({kind}): {}.", if kind == LEAVING { "whether the page may be left".to_owned() } else { format!("{text:?}") })]
     DialogOpen { kind: String, text: String },
     #[error("No dialog is open.")]
     NoDialog,
     /// Nothing matches; what may have been meant, as `e12 button "Save"`.
     #[error("No element matches {selector:?}.{}", like(near))]
     ElementNotFound { selector: String, near: Vec<String> },
-    #[error("{0} is not on the page any more.")]
+    #[error("{0} is not on the page (any more).")]
     StaleRef(String),
     /// The element is there but not ready: covered, hidden, disabled, moving, or not keeping its value.
     #[error("{0}")]
@@ -82,7 +89,12 @@ impl DriverError {
     pub fn is_unreached(&self) -> bool {
         matches!(
             self,
-            Self::NavigationFailed(_) | Self::CertificateRefused(_) | Self::NoDocument(_) | Self::BecameDownload(_) | Self::NoHistory(_)
+            Self::NavigationFailed(_)
+                | Self::CertificateRefused(_)
+                | Self::NoDocument(_)
+                | Self::Overtaken { .. }
+                | Self::BecameDownload(_)
+                | Self::NoHistory(_)
         )
     }
 }
@@ -101,9 +113,13 @@ impl From<DriverError> for Fault {
             DriverError::NoDocument(_) => {
                 (Code::NavigationFailed, "If it is a file, downloads with wait: true gives its path; else check the URL.")
             }
+            DriverError::Overtaken { .. } => (Code::NavigationFailed, "Look at the page; if it is not what you want, navigate again."),
             DriverError::BecameDownload(_) => (Code::NavigationFailed, "Call downloads with wait: true, which gives its path."),
             DriverError::NoHistory(_) => (Code::NavigationFailed, "Go somewhere with url instead."),
             DriverError::ScriptFailed(_) => (Code::BadArgument, "Correct the script, then evaluate again."),
+            DriverError::DialogOpen { kind, .. } if kind == LEAVING => {
+                (Code::DialogOpen, "Answer it with handle_dialog: it leaves, with accept: false it stays. Then go on.")
+            }
             DriverError::DialogOpen { .. } => (Code::DialogOpen, "Answer it with handle_dialog, then go on."),
             DriverError::NoDialog => (Code::BadArgument, "Call handle_dialog only after a reply said that a dialog is open."),
             DriverError::ElementNotFound { .. } => (Code::ElementNotFound, "Look at the page again, then give another selector."),

@@ -96,6 +96,9 @@ pub struct ContextSpec {
     pub proxy: Option<Proxy>,
     /// What its pages see from the beginning.
     pub emulation: Emulation,
+    /// How large they are where nothing else is emulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub viewport: Option<(u32, u32)>,
     /// Where its downloads go: a directory that is there, and nobody else's.
     #[serde(skip)]
     pub downloads: Option<PathBuf>,
@@ -346,6 +349,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
 
     /// What the page asked the network for, oldest first, and how many requests were lost to the bound.
     fn requests(&self) -> (Vec<Request>, u64);
+
+    /// Where it is on its way to, while that has not come. Till then a browser may pass nothing on to the page.
+    fn bound_for(&self) -> Option<String> {
+        None
+    }
 
     /// What it asked the network for first of all that has not come so far.
     fn waits_for(&self) -> Option<String> {

@@ -29,6 +29,9 @@ pub struct Request {
     pub from_cache: bool,
 }
 
+/// What is said of a request whose end the browser did not tell before who had asked for it was gone.
+const GIVEN_UP: &str = "given up: its page was left before the answer came";
+
 /// The requests of one page, newest last. A driver finds one again by its own key.
 #[derive(Debug, Default)]
 pub struct Traffic {
@@ -58,9 +61,19 @@ struct Kept {
     key: String,
     began: Instant,
     ended: bool,
+    /// The document that asked for it is gone.
+    left: bool,
     /// Who of the page it is that asked, where that may go before the page does.
     whose: Option<String>,
     request: Request,
+}
+
+impl Kept {
+    fn told(&self) -> Request {
+        let given_up = self.left && self.request.status.is_none() && self.request.duration_ms.is_none();
+        let failure = self.request.failure.clone().or_else(|| given_up.then(|| GIVEN_UP.to_owned()));
+        Request { failure, ..self.request.clone() }
+    }
 }
 
 impl Traffic {
@@ -76,7 +89,7 @@ impl Traffic {
             request.url.truncate(request.url.floor_char_boundary(MAX_URL_BYTES));
             request.url.push('…');
         }
-        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), ended: false, whose: None, request });
+        self.requests.push_back(Kept { key: key.to_owned(), began: Instant::now(), ended: false, left: false, whose: None, request });
     }
 
     /// The newest request under this key: a redirect goes on under the same one.
@@ -116,6 +129,7 @@ impl Traffic {
     pub fn moved_to(&mut self, key: &str) {
         for kept in self.requests.iter_mut().filter(|kept| kept.key != key) {
             kept.ended = true;
+            kept.left = true;
         }
     }
 
@@ -148,7 +162,7 @@ impl Traffic {
 
     /// Everything kept, oldest first, and how many were lost to the bound.
     pub fn all(&self) -> (Vec<Request>, u64) {
-        (self.requests.iter().map(|kept| kept.request.clone()).collect(), self.lost)
+        (self.requests.iter().map(Kept::told).collect(), self.lost)
     }
 }
 
@@ -197,6 +211,21 @@ mod tests {
         traffic.moved_to("next");
         traffic.end("next");
         assert!(traffic.quiet_for().is_some(), "what a former document asked for is nobody's any more");
+    }
+
+    #[test]
+    fn what_a_former_document_asked_for_in_vain_is_not_said_to_be_awaited() {
+        let mut traffic = Traffic::default();
+        for key in ["answered", "unanswered", "next"] {
+            traffic.begin(key, request("http://a.test/"));
+        }
+        traffic.of("answered").unwrap().status = Some(200);
+        traffic.moved_to("next");
+        let failures: Vec<_> = traffic.all().0.into_iter().map(|request| request.failure).collect();
+        assert_eq!(failures, [None, Some(GIVEN_UP.to_owned()), None]);
+        // It may have come all the same.
+        traffic.of("unanswered").unwrap().status = Some(204);
+        assert_eq!(traffic.all().0[1].failure, None);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What a request says about who sent it: the client program's name and the agent within the client. Identity
 //! and rights are deliberately absent: nothing here is proof of anything.
 
+use std::time::Duration;
+
 use rmcp::RoleServer;
 use rmcp::model::{Implementation, ProtocolVersion};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
+use tabmux_wire::hello::WAITED_META;
 
 /// Where clients name the agent within them (C8): Codex `threadId`, OpenCode `sessionID`, VS Code
 /// `vscode.conversationId`. Each also counts behind a vendor's prefix, `com.example/threadId`.
@@ -27,6 +30,11 @@ pub(crate) fn agent(meta: &Map<String, Value>) -> Option<String> {
     })
 }
 
+/// How long its client has waited for this call at a daemon that is gone; a shim says so.
+pub(crate) fn waited(meta: &Map<String, Value>) -> Duration {
+    meta.get(WAITED_META).and_then(Value::as_u64).map_or(Duration::ZERO, Duration::from_millis)
+}
+
 /// What the client program calls itself: in this request's `_meta`, or at `initialize`. rmcp fills in its own
 /// name where a client said nothing, which is no answer.
 pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
@@ -47,6 +55,15 @@ mod tests {
 
     fn agent_of(meta: &Value) -> Option<String> {
         agent(meta.as_object().unwrap())
+    }
+
+    #[test]
+    fn how_long_a_call_was_waited_for_is_a_number_or_nothing() {
+        let waited = |meta: Value| waited(meta.as_object().unwrap());
+        assert_eq!(waited(json!({ "tabmux/waitedMs": 1500 })), Duration::from_millis(1500));
+        for odd in [json!({}), json!({ "tabmux/waitedMs": -1 }), json!({ "tabmux/waitedMs": "1" })] {
+            assert_eq!(waited(odd), Duration::ZERO);
+        }
     }
 
     #[test]

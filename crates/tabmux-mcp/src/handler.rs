@@ -216,6 +216,7 @@ impl ServerHandler for Handler {
             client: self.client(&context)?,
             client_name: caller::client_name(&context),
             agent: caller::agent(&context.meta.0.0),
+            waited: caller::waited(&context.meta.0.0),
             tool: request.name.into_owned(),
             args: request.arguments.unwrap_or_default(),
             cancel: CancellationToken::new(),

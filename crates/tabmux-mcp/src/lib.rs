@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tabmux_core::{ClientId, Fault};
@@ -40,6 +41,8 @@ pub struct ToolCall {
     pub agent: Option<String>,
     pub tool: String,
     pub args: Map<String, Value>,
+    /// How long the caller has waited for it already, at a daemon that is gone.
+    pub waited: Duration,
     /// Cancelled by the client, or by its HTTP connection going away. A lost socket does not cancel: the running
     /// call finishes, and what waits in a queue is the hub's to end (CONTRACT, "Lost").
     pub cancel: CancellationToken,

@@ -112,10 +112,45 @@ pub(crate) fn missing(name: &str, right: &str) -> Fault {
     Fault::new(Code::BadArgument, format!("Argument {name} is missing."), format!("Give {name}: {right}."))
 }
 
+/// What other tools call what is ours, in small letters. One word may stand for several of ours, of which a tool has one.
+const OTHERS_WORDS: [(&str, &str); 25] = [
+    ("code", "script"),
+    ("expression", "script"),
+    ("function", "script"),
+    ("javascript", "script"),
+    ("element", "selector"),
+    ("locator", "selector"),
+    ("ref", "selector"),
+    ("uid", "selector"),
+    ("target", "selector"),
+    ("index", "pageIdx"),
+    ("pageid", "pageIdx"),
+    ("tab", "tabId"),
+    ("filename", "file"),
+    ("filepath", "file"),
+    ("path", "file"),
+    ("text", "value"),
+    ("value", "text"),
+    ("click", "click_element"),
+    ("fill", "set_value"),
+    ("fill_form", "execute_sequence"),
+    ("browser_fill_form", "execute_sequence"),
+    ("resize_page", "emulate"),
+    ("browser_resize", "emulate"),
+    ("tabs", "list_pages"),
+    ("browser_tabs", "list_pages"),
+];
+
 /// The known name nearest to one that is not known, if it is near enough to be meant. A word in common says more than letters do; that a
 /// name is about a browser says nothing.
 pub fn nearest<'a>(asked: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let asked = asked.to_lowercase();
+    let known: Vec<&str> = known.into_iter().collect();
+    let translated =
+        OTHERS_WORDS.iter().filter(|(theirs, _)| *theirs == asked).find_map(|(_, ours)| known.iter().find(|name| *name == ours));
+    if let Some(name) = translated {
+        return Some(name);
+    }
     let words = |name: &str| -> Vec<String> { name.split('_').filter(|word| *word != "browser").map(str::to_owned).collect() };
     let own = words(&asked);
     let scored = known.into_iter().map(|name| {

@@ -26,6 +26,8 @@ pub trait Pages: Send + Sync {
     /// Whether a file may be given to pages.
     fn may_read(&self, file: &Path) -> bool;
     async fn list(&self) -> Vec<PageView>;
+    /// The tab that a call without one means.
+    fn current(&self) -> Option<TabId>;
     /// Opens a page and makes it current.
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault>;
     async fn select(&self, which: &PageRef) -> Result<PageView, Fault>;

@@ -317,6 +317,10 @@ impl Pages for TestPages {
         self.views()
     }
 
+    fn current(&self) -> Option<TabId> {
+        self.state.lock().unwrap().current
+    }
+
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
         let page = self.context.open_page().await?;
         let mut state = self.state.lock().unwrap();
@@ -340,7 +344,7 @@ impl Pages for TestPages {
         page.close().await?;
         let mut state = self.state.lock().unwrap();
         if state.current == Some(tab) {
-            state.current = state.pages.last().map(|(tab, _)| *tab);
+            state.current = state.pages.first().map(|(tab, _)| *tab);
         }
         Ok(view)
     }

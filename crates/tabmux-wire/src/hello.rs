@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// In the `_meta` of a call that a shim sends again: for how many milliseconds its client has waited for it.
+pub const WAITED_META: &str = "tabmux/waitedMs";
+
 /// First line of a shim or of the command line: `{"tabmux":1,"hello":{…}}`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -155,6 +155,12 @@ impl LineSender {
         self.queue.send(Outgoing::Line(line, weight)).map_err(|_| Lost)
     }
 
+    /// Closes the peer's reading end behind what is queued: what is said later does not reach it.
+    pub fn end(&self) {
+        // An error means that the writer has already ended.
+        let _ended = self.queue.send(Outgoing::End);
+    }
+
     /// Resolves when the peer is gone: it closed its end, or did not read for too long.
     pub async fn lost(&self) {
         self.shared.lost.cancelled().await;

@@ -83,9 +83,14 @@ impl Control {
         Self::join(config, absent).and_then(|(starter, found)| found.ok_or_else(|| starter.no_daemon()))
     }
 
-    /// `None` where no daemon runs.
+    /// `None` where no daemon runs. One that is just being started is waited for.
     pub(crate) fn find(config: &Config) -> Outcome<Option<Self>> {
         Self::join(config, Absent::Say).map(|(_, found)| found)
+    }
+
+    /// The same at once, for one who holds the start lock.
+    pub(crate) fn find_at_once(config: &Config) -> Outcome<Option<Self>> {
+        Self::join(config, Absent::SayAtOnce).map(|(_, found)| found)
     }
 
     fn join(config: &Config, absent: Absent) -> Outcome<(Starter, Option<Self>)> {
@@ -163,9 +168,9 @@ impl Control {
         }
     }
 
-    /// Waits, however long it takes, until the daemon ends.
-    pub(crate) fn await_end(mut self) -> End {
-        if self.line.writer.set_read_timeout(None).is_err() {
+    /// Waits until the daemon ends, as long as is said or however long it takes.
+    pub(crate) fn await_end(mut self, within: Option<Duration>) -> End {
+        if self.line.writer.set_read_timeout(within).is_err() {
             return End::Crash;
         }
         loop {

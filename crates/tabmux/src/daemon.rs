@@ -11,7 +11,7 @@ use tabmux_wire::control::WireFault;
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Config;
-use crate::start::{ReadyReport, Report};
+use crate::start::{Inherited, ReadyReport, Report};
 
 pub(crate) fn serve(mut config: Config, supervised: bool) -> Outcome {
     // Fails only where we lead a process group already, and then nobody's Ctrl-C can reach us anyway.
@@ -26,11 +26,16 @@ pub(crate) fn serve(mut config: Config, supervised: bool) -> Outcome {
 }
 
 fn run(config: Config) -> Outcome {
+    let starting = Inherited::take().map_err(|error| Failure::io("The daemon's standard input cannot be taken", &error))?;
     config.places.prepare()?;
     log::begin(&config.settings.paths.log_file, &config.log, config.settings.secrets.clone())?;
     let io = |error| Failure::io("The daemon's threads cannot be started", &error);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
-    let ready = |ready: Ready| report(&Report { tabmux: VERSION, ready: Some(ReadyReport { listen: ready.listen }), error: None });
+    let ready = |ready: Ready| {
+        // It listens: whoever looks for it finds it.
+        drop(starting);
+        report(&Report { tabmux: VERSION, ready: Some(ReadyReport { listen: ready.listen }), error: None });
+    };
     let ended = runtime.block_on(tabmux_daemon::run(config.settings, ready));
     runtime.shutdown_background();
     let exit = ended.map_err(|fault| Failure { exit: Exit::Unavailable, fault })?;

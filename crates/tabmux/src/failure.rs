@@ -1,6 +1,6 @@
 //! Why a command ends badly, and with which exit status. The status is chosen where the failure is made.
 
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, ways_out};
 use tabmux_daemon::rundir::{DirError, LockError};
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -46,9 +46,16 @@ impl Failure {
     }
 }
 
-/// A fault the daemon answered with.
+/// A fault the daemon answered with, to somebody who calls no tools.
 impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+    fn from(mut fault: Fault) -> Self {
+        fault.hint = match fault.hint.as_str() {
+            ways_out::NEW_SESSION | ways_out::NEW_SESSION_OR_PAGE => "Make a new one with `tabmux new`.".into(),
+            ways_out::OTHER_NAME => {
+                "Use it with `-t NAME`, end it first with `tabmux kill-session -t NAME`, or choose another name.".into()
+            }
+            _ => fault.hint,
+        };
         let exit = match fault.code {
             Code::BrowserNotFound | Code::ExtensionDisconnected => Exit::Unavailable,
             _ => Exit::CallFailed,
@@ -67,5 +74,20 @@ impl From<LockError> for Failure {
     fn from(error: LockError) -> Self {
         let hint = "Another tabmux is starting or stopping a daemon here; try again, or look at `tabmux doctor`.";
         Self::unavailable(Code::Timeout, error.to_string(), hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_out_are_told_in_words_of_the_command_line() {
+        for hint in [ways_out::NEW_SESSION, ways_out::NEW_SESSION_OR_PAGE, ways_out::OTHER_NAME] {
+            let said = Failure::from(Fault::new(Code::SessionClosed, "It is gone.", hint)).fault.hint;
+            let of_a_tool = ["start_browser", "navigate", "sessionId"].into_iter().find(|word| said.contains(word));
+            assert!(said.contains("`tabmux ") && of_a_tool.is_none(), "{said}");
+        }
+        assert_eq!(Failure::from(Fault::new(Code::Timeout, "Late.", "Wait.")).fault.hint, "Wait.");
     }
 }

@@ -81,7 +81,7 @@ enum Input {
 enum Link {
     /// Until the client's next line.
     Apart,
-    Joining(JoinHandle<Outcome<Joined>>),
+    Joining(JoinHandle<Outcome<Option<Joined>>>),
     Joined(Box<Connection>),
 }
 
@@ -96,7 +96,7 @@ struct Connection {
 enum Event {
     FromClient(std::io::Result<Line>),
     FromDaemon(std::io::Result<Line>),
-    Joined(Outcome<Joined>),
+    Joined(Outcome<Option<Joined>>),
     WroteUp(std::io::Result<usize>),
     WroteDown(std::io::Result<usize>),
     Stop,
@@ -161,7 +161,7 @@ impl Shim {
         mut stop: Pin<Box<dyn Future<Output = ()>>>,
     ) {
         let mut stdin = LineReader::new(BufReader::new(stdin), MAX_FRAME_BYTES);
-        self.join();
+        self.join(Absent::Start);
         while !self.is_done() {
             match self.next_event(&mut stdin, &mut stdout, &mut stop).await {
                 Event::FromClient(Ok(Line::Whole(line))) => self.client_said(line),
@@ -178,7 +178,8 @@ impl Shim {
                 }
                 Event::FromDaemon(Err(error)) if error.kind() == ErrorKind::ConnectionReset => self.daemon_lost(Tail::Unread),
                 Event::FromDaemon(Ok(Line::End) | Err(_)) => self.daemon_lost(Tail::Read),
-                Event::Joined(Ok(joined)) => self.joined(joined),
+                Event::Joined(Ok(Some(joined))) => self.joined(joined),
+                Event::Joined(Ok(None)) => self.nobody_came(),
                 Event::Joined(Err(failure)) => self.without_daemon(&failure.fault),
                 Event::WroteUp(Ok(bytes)) if bytes > 0 => {
                     if let Some(Outgoing { key, .. }) = self.up.wrote(bytes) {
@@ -287,7 +288,7 @@ impl Shim {
             Glimpse::Answer { .. } | Glimpse::Other => self.up.push_line(line),
         }
         if matches!(self.link, Link::Apart) {
-            self.join();
+            self.join(Absent::Start);
         }
     }
 
@@ -307,10 +308,17 @@ impl Shim {
         self.down.push_line(line);
     }
 
-    fn join(&mut self) {
+    fn join(&mut self, absent: Absent) {
         let (starter, hello) = (Arc::clone(&self.starter), self.hello.clone());
-        self.link =
-            Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, Absent::Start)?.ok_or_else(|| starter.no_daemon())));
+        self.link = Link::Joining(tokio::task::spawn_blocking(move || starter.join(&hello, absent)));
+    }
+
+    /// No successor came, perhaps because somebody stopped it. Who wants nothing of a daemon starts none.
+    fn nobody_came(&mut self) {
+        self.link = Link::Apart;
+        if !self.up.is_empty() {
+            self.join(Absent::Start);
+        }
     }
 
     fn joined(&mut self, joined: Joined) {
@@ -334,8 +342,10 @@ impl Shim {
         };
         self.settle_all(parting);
         self.short_lives = 0;
-        if !self.up.is_empty() || goodbye == "upgrade" {
-            self.join();
+        if !self.up.is_empty() {
+            self.join(Absent::Start);
+        } else if goodbye == "upgrade" {
+            self.join(Absent::Say);
         }
     }
 
@@ -345,7 +355,7 @@ impl Shim {
         self.short_lives = if connection.since.elapsed() < SHORT_LIFE { self.short_lives + 1 } else { 0 };
         self.settle_all(Parting::Crash { read_only_tools: &connection.read_only_tools, tail });
         if self.short_lives < MAX_SHORT_LIVES {
-            self.join();
+            self.join(Absent::Start);
         } else {
             self.short_lives = 0;
             let message = format!("The daemon died {MAX_SHORT_LIVES} times at once after it was joined.");

@@ -2,6 +2,7 @@
 //! said by its lock and by its listening socket, never by how fast it answers, and no leftover file matters.
 //! Everything here blocks, within a deadline; the shim runs it beside its loop.
 
+mod inherited;
 mod knock;
 mod launch;
 
@@ -12,12 +13,13 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use tabmux_core::Code;
-use tabmux_daemon::rundir::{self, LockState};
+use tabmux_daemon::rundir::{self, LockError, LockState};
 use tabmux_wire::hello::{Hello, HelloLine, Welcome, WelcomeLine};
 use tabmux_wire::{MAX_FRAME_BYTES, VERSION};
 
 use crate::failure::{Failure, Outcome};
 use crate::settings::{Config, Places, Wishes};
+pub(crate) use inherited::Inherited;
 use knock::{Refusal, knock};
 use launch::{Launcher, Parent, Stillborn, reap};
 pub(crate) use launch::{ReadyReport, Report, own_program};
@@ -26,6 +28,8 @@ pub(crate) use launch::{ReadyReport, Report, own_program};
 const JOIN_WITHIN: Duration = Duration::from_secs(60);
 /// For commands that start nothing and only look: a daemon that does not answer is what they have to tell.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// They wait so long for a daemon that is being started, also in the place of an older one, which has calls to finish.
+const COMES_WITHIN: Duration = Duration::from_secs(15);
 /// A daemon that dies at once after it was ready is not started more often than this.
 const MAX_LAUNCHES: u32 = 3;
 /// How long a daemon that holds its lock without listening is left to itself before it is looked at again.
@@ -38,7 +42,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     Start,
+    /// One that is just being started is waited for.
     Say,
+    /// For one who holds the start lock itself.
+    SayAtOnce,
 }
 
 #[derive(Clone, Debug)]
@@ -78,13 +85,14 @@ impl Starter {
     pub(crate) fn join(&self, hello: &Hello, absent: Absent) -> Outcome<Option<Joined>> {
         let patience = match absent {
             Absent::Start => JOIN_WITHIN,
-            Absent::Say => LOOK_WITHIN,
+            Absent::Say | Absent::SayAtOnce => LOOK_WITHIN,
         };
         let deadline = Instant::now() + patience;
         let mut glance = GLANCE;
         loop {
             let Some(stream) = self.connect(absent, deadline)? else { return Ok(None) };
-            match self.greet(stream, hello, deadline)? {
+            // Who waited for it to come has time left to hear it.
+            match self.greet(stream, hello, deadline.max(Instant::now() + SILENCE))? {
                 Greeting::Welcome(joined) => {
                     // Who only looks needs no settings.
                     if let (Absent::Start, Some(running)) = (absent, &joined.welcome.settings) {
@@ -110,12 +118,30 @@ impl Starter {
         self.places.check()?;
         match self.knock(deadline) {
             Ok(stream) => Ok(Some(stream)),
-            Err(Refusal::NoDaemon) if absent == Absent::Say => Ok(None),
+            Err(Refusal::NoDaemon) if absent == Absent::SayAtOnce => Ok(None),
+            Err(Refusal::NoDaemon) if absent == Absent::Say => self.connect_to_coming(),
             Err(Refusal::NoDaemon) => {
                 let (stream, child) = self.connect_or_launch(deadline)?;
                 child.into_iter().for_each(reap);
                 Ok(Some(stream))
             }
+            Err(refusal) => Err(self.failure(&refusal)),
+        }
+    }
+
+    /// Connects to a daemon that somebody is starting; `None` where nobody is.
+    fn connect_to_coming(&self) -> Outcome<Option<UnixStream>> {
+        let (lock, deadline) = (&self.places.start_lock, Instant::now() + COMES_WITHIN);
+        if rundir::lock_state(lock)? == LockState::Free {
+            return Ok(None);
+        }
+        if let Err(LockError::Held { .. }) = rundir::await_free(lock, COMES_WITHIN) {
+            let message = format!("A daemon is being started, but it did not listen within {} s.", COMES_WITHIN.as_secs());
+            return Err(Failure::unavailable(Code::Timeout, message, "Try again; `tabmux logs` and `tabmux doctor` say more."));
+        }
+        match self.knock(deadline) {
+            Ok(stream) => Ok(Some(stream)),
+            Err(Refusal::NoDaemon) => Ok(None),
             Err(refusal) => Err(self.failure(&refusal)),
         }
     }
@@ -150,7 +176,7 @@ impl Starter {
             }
             launches += 1;
             started.into_iter().for_each(reap);
-            started = match self.launcher.launch() {
+            started = match self.launcher.launch(&starting) {
                 Ok(child) => Some(child),
                 // Somebody else's daemon may have been faster; then ours was rightly refused.
                 Err(_) if rundir::lock_state(&self.places.paths.lock)? == LockState::Held => None,

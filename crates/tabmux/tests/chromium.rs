@@ -194,8 +194,10 @@ fn after_a_page_was_allowed_to_leave_the_next_call_meets_the_next_page() {
     let client = lab.ready_client();
     client.ok("navigate", &json!({"url": format!("{site}/form")}));
     eval(&client, "onbeforeunload = (event) => event.preventDefault(); 1");
-    client.fails("navigate", &json!({"url": format!("{site}/next")}), "dialog_open");
-    client.ok("handle_dialog", &json!({"accept": false}));
+    let asked = client.fails("navigate", &json!({"url": format!("{site}/next")}), "dialog_open");
+    assert!(asked.contains("whether the page may be left") && asked.contains("accept: false it stays"), "{asked}");
+    let stayed = client.ok("handle_dialog", &json!({"accept": false})).text();
+    assert!(stayed.contains("Dismissed the beforeunload: the page is at ") && stayed.contains("/form"), "{stayed}");
     assert_eq!(eval(&client, "location.pathname"), json!("/form"));
     client.fails("navigate", &json!({"url": format!("{site}/next")}), "dialog_open");
     client.ok("handle_dialog", &json!({}));

@@ -88,6 +88,7 @@ fn sessions_in_tmuxs_words() {
     let again = lab.run(&["new", "-s", "work"]);
     assert_code(&again, 1);
     assert!(again.stderr.contains("session_exists") && again.stderr.contains("Session 'work' already exists"), "{again:?}");
+    assert!(again.stderr.contains("`tabmux kill-session -t NAME`") && !again.stderr.contains("sessionId"), "{again:?}");
     assert_code(&lab.run(&["has-session", "-t", "work"]), 0);
     assert_code(&lab.run(&["has-session", "-t", "nope"]), 1);
     let listed = lab.run(&["ls"]);

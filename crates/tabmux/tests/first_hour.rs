@@ -203,6 +203,10 @@ fn the_viewport_is_as_large_as_asked_for_in_every_tab_of_that_client() {
         let reply = client.ok("screenshot", &json!({}));
         assert_eq!((&reply.result()["width"], &reply.result()["height"]), (&json!(640), &json!(400)));
     }
+    client.ok("emulate", &json!({"set": {"viewport": "300x200", "timezone": "Asia/Tokyo"}}));
+    let reset = client.ok("emulate", &json!({"reset": true}));
+    assert!(reset.text().contains("Emulated now: viewport."), "{reset:?}");
+    assert_eq!(eval(&client, "[innerWidth, innerHeight]"), json!([640, 400]), "what the client began with");
     let wrong = lab.run(&["mcp", "--viewport-size", "large"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("1280x720"), "{wrong:?}");
 }

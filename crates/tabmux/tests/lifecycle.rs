@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
@@ -243,6 +244,50 @@ fn after_stop_the_shim_waits_and_the_next_call_starts_a_new_daemon() {
     assert_eq!(lab.daemons(), Vec::<u32>::new(), "nothing starts by itself after a stop");
     assert_eq!(client.sessions(), Vec::<String>::new(), "stop ends sessions for good");
     assert_ne!(lab.daemon_pid(), first);
+}
+
+/// It may be held up before it has its own lock, or after; its client is killed all the same, and waits for nothing.
+#[test]
+fn stop_ends_a_daemon_that_is_just_starting_though_its_client_was_killed() {
+    for (held, how) in [("run/tabmux.lock", File::lock_shared as fn(&File) -> _), ("state/daemon.lock", File::lock)] {
+        let lab = Lab::new();
+        lab.ready_client().ok("list_sessions", &json!({}));
+        lab.stop();
+        let lock = File::options().write(true).open(lab.path().join(held)).unwrap();
+        how(&lock).unwrap();
+        let client = lab.client();
+        let daemon = until("a daemon is being started", SOON, || lab.daemons().first().copied());
+        until("it wants the lock", SOON, || process::waits_for_a_lock(daemon).then_some(()));
+        process::kill(client.pid());
+        client.wait_exit(SOON);
+        let began = Instant::now();
+        let stop = std::thread::scope(|scope| {
+            let stopping = scope.spawn(|| lab.run(&["stop"]));
+            wait::pass(Duration::from_millis(300));
+            let waited = !stopping.is_finished();
+            drop(lock);
+            let stop = stopping.join().unwrap();
+            assert!(waited, "{held}: a daemon comes, and is waited for: {stop:?}");
+            stop
+        });
+        assert_eq!((stop.code, stop.stderr.as_str()), (0, ""), "{held}: {stop:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{held}: {:?}", began.elapsed());
+        lab.assert_nothing_left();
+    }
+}
+
+/// The start lock that a daemon inherits is let go of when it listens, and nothing that it starts has it.
+#[test]
+fn a_daemon_that_listens_holds_up_nobody_who_wants_to_start_one() {
+    let lab = Lab::new();
+    let client = lab.ready_client();
+    client.ok("start_browser", &json!({}));
+    let start_lock = lab.runtime_dir().join("tabmux.start.lock");
+    for pid in lab.daemons() {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok());
+        assert!(!open.into_iter().any(|file| file == start_lock), "{}", process::command_line(pid));
+    }
+    File::open(start_lock).unwrap().try_lock().unwrap();
 }
 
 /// S0.21, S2.23: the session of a lost client waits for the grace time, then it is gone.

@@ -63,14 +63,10 @@ fn a_page_that_is_sent_on_to_where_nothing_is_is_told_as_not_reached() {
     });
     let lab = Lab::real();
     let client = lab.ready_client();
-    for path in ["/at-once", "/loaded"] {
+    for path in ["/at-once", "/loaded", "/refreshed"] {
         let text = client.fails("navigate", &json!({"url": site.at(path)}), "navigation_failed");
         assert!(text.contains("/nobody"), "{path}: {text}");
     }
-    // A refresh begins some time after the load: the answer knows of it, or the next one does.
-    client.call("navigate", &json!({"url": site.at("/refreshed")}));
-    let is_told = || client.ok("list_pages", &json!({})).text().contains("could not be reached").then_some(());
-    until("it is told as not reached", SOON, is_told);
     let text = client.ok("navigate", &json!({"url": site.at("/on")})).text();
     assert!(text.contains(&site.at("/there")) && text.contains("There"), "{text}");
     client.ok("navigate", &json!({"url": site.at("/")}));
@@ -88,6 +84,48 @@ fn a_page_that_is_sent_on_to_where_nothing_is_is_told_as_not_reached() {
     assert!(text.contains("could not be reached: net::ERR_CONNECTION_REFUSED"), "{text}");
     client.ok("navigate", &json!({"url": site.at("/")}));
     assert!(!client.ok("list_pages", &json!({})).text().contains("could not be reached"));
+}
+
+/// A refresh without delay, the classic way on: the answer is about the page it leads to, and so is the next call. One that leaves time to read stays.
+#[test]
+fn a_page_that_refreshes_at_once_is_told_as_the_one_it_leads_to() {
+    let site = Site::answering(|path| match path {
+        "/at-once" => html("<title>First</title><meta http-equiv=refresh content='0;url=/there'>"),
+        "/soon" => html("<title>First</title><meta http-equiv=refresh content='0.2;url=/there'>"),
+        "/later" => html("<title>First</title><meta http-equiv=refresh content='60;url=/there'>"),
+        _ => html("<title>There</title><p>arrived"),
+    });
+    let lab = Lab::real();
+    let client = lab.ready_client();
+    for path in ["/at-once", "/soon"] {
+        for round in 0..8 {
+            let text = client.ok("navigate", &json!({"url": site.at(path)})).text();
+            assert!(text.contains(&format!("{} — \"There\"", site.at("/there"))), "{path} {round}: {text}");
+            let shown = client.ok("evaluate", &json!({"script": "document.body.innerText"})).text();
+            assert!(shown.contains("arrived"), "{path} {round}: {shown}");
+        }
+    }
+    let text = client.ok("navigate", &json!({"url": site.at("/later")})).text();
+    assert!(text.contains("/later — \"First\""), "{text}");
+}
+
+/// Chromium passes nothing on to such a page; what keeps it is its server, and no script of its own.
+#[test]
+fn a_page_that_an_act_sent_to_a_silent_server_is_told_as_on_its_way() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/nowhere", silent.local_addr().unwrap());
+    let there = nowhere.clone();
+    let (lab, site) = (Lab::real(), Site::start(move |_| format!("<title>Here</title><p>here<a id=go href='{there}'>Go</a>")));
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/")}));
+    client.ok("click_element", &json!({"selector": "#go"}));
+    for (tool, args) in [("evaluate", json!({"script": "1", "timeout": 500})), ("wait_for", json!({"text": "never", "timeout": 500}))] {
+        let text = client.fails(tool, &args, "timeout");
+        let way = format!("It is on its way to {nowhere}, whose server has not answered; till then it answers nothing.");
+        assert!(text.contains(&way) && text.contains("call it off with navigate") && !text.contains("script that kept"), "{tool}: {text}");
+    }
+    client.ok("navigate", &json!({"reload": true}));
+    assert!(client.ok("read_text", &json!({})).text().contains("here"));
 }
 
 /// A move within the document is told after the answer to it.

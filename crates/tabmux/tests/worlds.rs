@@ -114,7 +114,8 @@ fn two_sessions_see_opposite_worlds_also_after_the_daemon_died() {
     let fault = clients[0].fails("emulate", &json!({"set": {"timezone": "Mars/Olympus"}}), "bad_argument");
     assert!(fault.contains("Mars/Olympus"), "{fault}");
     clients[0].ok("emulate", &json!({"reset": true}));
-    assert_ne!(eval(&clients[0], "innerWidth"), json!(640));
+    assert_ne!(eval(&clients[0], "Intl.DateTimeFormat().resolvedOptions().timeZone"), json!("Asia/Tokyo"));
+    assert_eq!(eval(&clients[0], "innerWidth"), json!(640), "what its client was started with, by the next daemon too");
 }
 
 /// Right and wrong credentials side by side. They are nowhere on disk, and their loss with the daemon is said.

@@ -1,7 +1,7 @@
 //! The cookies of a context, in the driver's words.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use tabmux_driver::{Cookie, HOUSEKEEPING, Result, SameSite};
 
@@ -36,10 +36,9 @@ impl CdpContext {
         for cookie in self.all_cookies().await? {
             there.entry(cookie.name.clone()).or_default().push(cookie);
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-        let is_over = |cookie: &Cookie| cookie.expires.is_some_and(|expires| (0.0..=now).contains(&expires));
+        let now = SystemTime::now();
         let is_there = |cookie: &Cookie| there.get(&cookie.name).is_some_and(|known| known.iter().any(|known| is_same(cookie, known)));
-        let is_missed = |cookie: &Cookie| !is_over(cookie) && !is_there(cookie);
+        let is_missed = |cookie: &Cookie| !cookie.is_over(now) && !is_there(cookie);
         Ok((0..cookies.len()).filter(|place| refused.contains(place) || is_missed(&cookies[*place])).collect())
     }
 

@@ -39,7 +39,9 @@ impl LaunchError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "Install a browser, or name one with TABMUX_BROWSER, then call again.",
-            Self::Unusable { .. } => "Correct TABMUX_BROWSER, or unset it to use an installed browser.",
+            Self::Unusable { .. } => {
+                "Correct TABMUX_BROWSER, or unset it to use an installed browser; `tabmux stop` ends a daemon that began with the old value."
+            }
             Self::NoDisplay => {
                 "Leave --headed out; or `tabmux stop`, then start again where DISPLAY names a display that runs, or under xvfb-run."
             }
@@ -50,8 +52,13 @@ impl LaunchError {
             Self::Died { words, .. } if words.contains("shared object file") => {
                 "Install what it misses, or the browser's package again (Debian: apt-get install --reinstall chromium), then call again."
             }
-            Self::Died { .. } => "Start that browser by hand to see why, correct TABMUX_BROWSER or TABMUX_BROWSER_ARGS, then call again.",
-            Self::Late { .. } => "The machine may be overloaded: call again.",
+            Self::Died { .. } => {
+                "Start that browser by hand to see why, correct TABMUX_BROWSER or TABMUX_BROWSER_ARGS, `tabmux stop`, then call again."
+            }
+            Self::Late { .. } => {
+                "Start that browser by hand to see whether it hangs, correct TABMUX_BROWSER or TABMUX_BROWSER_ARGS, `tabmux stop`, then call \
+                 again; on an overloaded machine just call again."
+            }
             Self::Claimed { .. } => "Use the daemon that holds it, or stop that one first.",
             Self::KeeperGone(_) => "Call navigate to start afresh.",
             Self::System(_) => "Run `tabmux doctor`.",

@@ -7,6 +7,7 @@ mod field;
 mod keyboard;
 mod pointer;
 mod report;
+mod seek;
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use super::CdpPage;
 use aim::{Aimed, Answer, Order, Point};
 use report::Landing;
 pub(super) use report::{Reports, listen};
+pub(super) use seek::Sought;
 
 /// How long a list that was opened has to show its options, and a finger to become a click.
 const SOON: Duration = Duration::from_secs(2);

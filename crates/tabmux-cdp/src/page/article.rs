@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tabmux_driver::{Article, DriverError, Reading, Result, Selector};
 
 use super::CdpPage;
+use super::act::Sought;
 use super::script::failed;
 
 /// How long a frame of another site may take; the page itself has the call's own time.
@@ -95,11 +96,10 @@ impl CdpPage {
         let first = self.portion(&main, &wish).await?;
         if first.fault == Some(Fault::None) {
             let strangers = self.state.frames().strangers(&main);
-            for frame in strangers {
-                match self.portion_in_time(&frame, &wish).await {
-                    Some(portion) if portion.fault.is_none() => return Ok((frame, portion)),
-                    _ => {}
-                }
+            if let Some(Sought { frame, .. }) = self.seek(&strangers, selector, &Value::Null).await
+                && let Some(portion) = self.portion_in_time(&frame, &wish).await.filter(|portion| portion.fault.is_none())
+            {
+                return Ok((frame, portion));
             }
         }
         Ok((main, first))

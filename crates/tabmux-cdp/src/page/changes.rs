@@ -46,6 +46,8 @@ struct Difference {
     /// Nobody looked at this document before.
     first: bool,
     text: String,
+    /// Where the document is from, for people.
+    site: String,
 }
 
 impl CdpPage {
@@ -144,9 +146,8 @@ impl CdpPage {
             async move {
                 let asked = self.script_numbered::<Difference>(frame, "changes", wish, Numbers { first, step });
                 let found = tokio::time::timeout(FRAME_PATIENCE, asked).await.ok()?.ok()?;
-                let origin = self.state.frames().world(frame)?.origin;
                 let indented: String = found.text.lines().map(|line| format!("\n {line}")).collect();
-                (!found.first && !indented.is_empty()).then(|| format!("in a frame of {origin}:{indented}"))
+                (!found.first && !indented.is_empty()).then(|| format!("in a frame of {}:{indented}", found.site))
             }
         });
         let told = join_all(asked).await.into_iter().flatten().collect::<Vec<_>>().join("\n");

@@ -38,23 +38,41 @@ impl CdpPage {
     async fn given(&self, script: &str) -> Result<Value> {
         let mut shape = Shape { text: script.into(), console: false };
         loop {
-            let evaluate = Evaluate {
-                expression: shape.text.clone().into_owned(),
-                serialization_options: Some(value::with_types()),
-                await_promise: Some(true),
-                user_gesture: Some(true),
-                repl_mode: shape.console.then_some(true),
-                ..Evaluate::default()
-            };
-            let EvaluateReply { result, exception_details } = self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)?;
+            let EvaluateReply { result, exception_details } = self.evaluated(&shape).await?;
             match exception_details {
-                None => return self.value(script, result).await,
+                None => match declared(script).filter(|_| result.kind == "undefined") {
+                    Some(name) => return self.declared(script, name).await,
+                    None => return self.value(script, result).await,
+                },
                 Some(details) => match refusal(&details).and_then(|complaint| shape.other(script, complaint)) {
                     Some(other) => shape = other,
                     None => return Err(thrown(&details)),
                 },
             }
         }
+    }
+
+    async fn evaluated(&self, shape: &Shape<'_>) -> Result<EvaluateReply> {
+        let evaluate = Evaluate {
+            expression: shape.text.clone().into_owned(),
+            serialization_options: Some(value::with_types()),
+            await_promise: Some(true),
+            user_gesture: Some(true),
+            repl_mode: shape.console.then_some(true),
+            ..Evaluate::default()
+        };
+        self.call_within(&evaluate, MAX_ANSWER).await.map_err(failed)
+    }
+
+    /// A function with a name gives nothing by itself; one that is the whole script was meant to be called.
+    async fn declared(&self, script: &str, name: &str) -> Result<Value> {
+        let EvaluateReply { result, .. } = self.evaluated(&Shape { text: name.into(), console: false }).await?;
+        let whole = result.kind == "function" && is_function(script, result.description.as_deref().unwrap_or_default());
+        if whole {
+            return self.value(script, result).await;
+        }
+        self.let_go(&result);
+        Ok(Value::Null)
     }
 
     /// An expression of ours, which gives plain data.
@@ -186,6 +204,15 @@ fn is_function(script: &str, source: &str) -> bool {
     }
 }
 
+/// The name of the function that a script begins by declaring.
+fn declared(script: &str) -> Option<&str> {
+    let rest = past(script, &[]);
+    let rest = rest.strip_prefix("async ").map_or(rest, |rest| past(rest, &[])).strip_prefix("function ")?;
+    let name = past(rest, &[]);
+    let name = &name[..name.find(|next: char| !(next.is_alphanumeric() || next == '_' || next == '$'))?];
+    (!name.is_empty()).then_some(name)
+}
+
 /// What follows white space, comments and these.
 fn past<'a>(mut text: &'a str, these: &[char]) -> &'a str {
     loop {
@@ -201,6 +228,16 @@ fn past<'a>(mut text: &'a str, these: &[char]) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_with_a_name_is_known_by_it() {
+        for script in ["function f() {}", "// why\nasync  function f(a, b) {}", "async function /* so */ f () {} f()"] {
+            assert_eq!(declared(script), Some("f"), "{script}");
+        }
+        for script in ["function () {}", "functional()", "x = function f() {}", "function* f() {}", "() => 1", ""] {
+            assert_eq!(declared(script), None, "{script}");
+        }
+    }
 
     #[test]
     fn a_script_that_is_a_function_is_told_from_one_that_gives_one() {

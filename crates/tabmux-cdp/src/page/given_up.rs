@@ -9,11 +9,23 @@ use tabmux_driver::HOUSEKEEPING;
 use super::CdpPage;
 use crate::CdpError;
 use crate::connection::Connection;
+use crate::protocol::emulation::SetScriptExecutionDisabled;
 use crate::protocol::page::StopLoading;
 use crate::protocol::runtime::{Evaluate, TerminateExecution};
 
 /// How long a page that is not spinning takes at most to answer nothing.
 const PROBE: Duration = Duration::from_millis(500);
+
+/// How often a script is ended that begins again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Ends the timers of a page and of the frames it may touch.
+const STILL: &str = "(function still(scope) {
+  try {
+    for (let timer = scope.setTimeout(() => {}); timer > 0; timer--) scope.clearTimeout(timer);
+    for (let at = 0; at < scope.length; at++) still(scope[at]);
+  } catch {}
+})(window)";
 
 pub(super) struct GivenUp<'a> {
     page: &'a CdpPage,
@@ -47,7 +59,8 @@ impl Drop for GivenUp<'_> {
 
 impl CdpPage {
     /// Once a navigation has begun, Chromium passes nothing on to the page, the order to end a script included. So whoever goes
-    /// somewhere asks first whether the page answers, and frees it if not: nobody wants what it does there any more.
+    /// somewhere asks first whether the page answers, and frees it if not: nobody wants what it does there any more. A script that was ended
+    /// may begin again at once (a timer), so nothing of that is left either.
     pub(super) async fn freed(&self) {
         let _freeing = self.freeing.lock().await;
         if self.state.usable().is_err() {
@@ -60,10 +73,29 @@ impl CdpPage {
         }
         // A page that is on its way elsewhere does not answer either, until that is called off.
         let _ = self.connection.call_in(session, &StopLoading::default(), PROBE).await;
-        if tokio::time::timeout(PROBE, answer).await.is_err() && self.state.usable().is_ok() {
-            // Whatever comes of it, the navigation says how the page is.
-            let _ = self.connection.call_in(session, &TerminateExecution::default(), HOUSEKEEPING).await;
+        if tokio::time::timeout(PROBE, answer).await.is_ok() || self.state.usable().is_err() {
+            return;
         }
+        // Whatever comes of it, the navigation says how the page is.
+        let _ = tokio::time::timeout(HOUSEKEEPING, self.stilled()).await;
+    }
+
+    /// Ends the script that runs, and all that would begin it again.
+    async fn stilled(&self) {
+        let session = Some(self.session.as_str());
+        let mut hushed = std::pin::pin!(self.connection.send(session, &SetScriptExecutionDisabled { value: true }));
+        loop {
+            drop(self.connection.send(session, &TerminateExecution::default()));
+            // The next script may begin before the page is hushed.
+            if tokio::time::timeout(AGAIN, &mut hushed).await.is_ok() {
+                break;
+            }
+        }
+        // An order to end a script that comes when none runs ends the next one. It must not be that of the next document, nor ours.
+        let _ = self.connection.call_in(session, &probe(), PROBE).await;
+        let still = Evaluate { expression: STILL.into(), ..Evaluate::default() };
+        let _ = self.connection.call_in(session, &still, PROBE).await;
+        let _ = self.connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await;
     }
 }
 

@@ -1,6 +1,8 @@
 //! Sends a page somewhere and waits until it is there. Settled means: the document that was asked for, or the one it
 //! sent the page on to, fired `load`. No fixed wait; whoever asks has the deadline.
 
+use std::time::Duration;
+
 use tabmux_driver::{DriverError, HOUSEKEEPING, Navigation, Result};
 use tokio::sync::watch;
 
@@ -9,6 +11,9 @@ use super::arrival::{ARRIVE, BEGIN};
 use super::state::{Life, Progress};
 use crate::CdpError;
 use crate::protocol::page::{GetNavigationHistory, Navigate, NavigateToHistoryEntry, NavigationEntry, Reload};
+
+/// How long after its load a document may take to say that it has stopped loading.
+const TURN: Duration = Duration::from_millis(100);
 
 /// How often a page may send itself on before it is where it is.
 const HOPS: usize = 4;
@@ -40,9 +45,12 @@ impl CdpPage {
                 self.settle(&mut progress, before).await?;
             }
         }
+        let commits = progress.borrow_and_update().commits;
+        self.heard_out(&mut progress).await?;
         self.read_place().await?;
         // By then a document that sends the page on has said so.
-        if self.sent_on(&mut progress, &before).await? {
+        self.sent_on(&mut progress, &before).await?;
+        if progress.borrow().commits != commits {
             self.check_reached()?;
             self.read_place().await?;
         }
@@ -61,7 +69,11 @@ impl CdpPage {
                 let _ = tokio::time::timeout(HOUSEKEEPING, listed).await;
                 return Err(DriverError::BecameDownload(url.to_owned()));
             }
-            return Err(self.failed(&error, url, reply.loader_id, &mut progress).await);
+            return Err(if error == "net::ERR_ABORTED" {
+                self.aborted(url, &mut progress, before.started).await
+            } else {
+                self.failed(&error, url, reply.loader_id, &mut progress).await
+            });
         }
         let Some(loader) = reply.loader_id else {
             // A move within the document, told by itself and perhaps after the answer.
@@ -75,17 +87,18 @@ impl CdpPage {
     }
 
     /// A document may send the page on as soon as it is there: where that leads belongs to where it was sent. Not for long, and not for
-    /// ever. Says whether it did.
-    async fn sent_on(&self, progress: &mut watch::Receiver<Progress>, before: &Progress) -> Result<bool> {
-        let mut went = false;
+    /// ever.
+    async fn sent_on(&self, progress: &mut watch::Receiver<Progress>, before: &Progress) -> Result<()> {
         for _ in 0..HOPS {
             let now = progress.borrow_and_update().clone();
             // The first one begun was ours.
-            let begins = now.requested - before.requested > (now.started - before.started).saturating_sub(1);
-            if !now.underway && !begins {
+            let begins = now.scheduled || now.requested - before.requested > (now.started - before.started).saturating_sub(1);
+            // A move within a document does not wait for the rest of it.
+            let rests = now.is_over() || now.commits == before.commits;
+            if !now.underway && !begins && rests {
                 break;
             }
-            if !now.underway {
+            if !now.underway && begins {
                 let on = self.reached(progress, |then| then.started > now.started || then.commits > now.commits);
                 if tokio::time::timeout(BEGIN, on).await.is_err() {
                     break;
@@ -95,9 +108,14 @@ impl CdpPage {
             if let Ok(gone) = tokio::time::timeout(ARRIVE, there).await {
                 gone?;
             }
-            went = true;
         }
-        Ok(went)
+        Ok(())
+    }
+
+    /// What a document has scheduled by its load is told before it is said to have stopped loading. Not for long, where it asks something then.
+    async fn heard_out(&self, progress: &mut watch::Receiver<Progress>) -> Result<()> {
+        let stopped = self.reached(progress, |now| now.stopped || now.underway || now.scheduled || !now.is_over());
+        tokio::time::timeout(TURN, stopped).await.unwrap_or(Ok(()))
     }
 
     fn check_reached(&self) -> Result<()> {
@@ -108,13 +126,27 @@ impl CdpPage {
         self.state.unreachable().map_or(Ok(()), |why| Err(DriverError::NavigationFailed(format!("{why} at {}", self.state.url()))))
     }
 
+    /// Nothing came of it: there is nothing to show, or the page was sent elsewhere before it came, which is told a moment later.
+    async fn aborted(&self, url: &str, progress: &mut watch::Receiver<Progress>, begun_before: u64) -> DriverError {
+        let overtaken = |now: &Progress| now.started > begun_before + 1;
+        let told = self.reached(progress, |now| overtaken(now) || !now.underway);
+        if let Ok(Err(gone)) = tokio::time::timeout(HOUSEKEEPING, told).await {
+            return gone;
+        }
+        if !overtaken(&progress.borrow()) {
+            return DriverError::NoDocument(url.to_owned());
+        }
+        // A slow one is told by where the page still is.
+        let there = self.reached(progress, |now| !now.underway && now.is_over());
+        if let Ok(Err(gone)) = tokio::time::timeout(ARRIVE, there).await {
+            return gone;
+        }
+        DriverError::Overtaken { url: url.to_owned(), here: self.state.url() }
+    }
+
     async fn failed(&self, error: &str, url: &str, loader: Option<String>, progress: &mut watch::Receiver<Progress>) -> DriverError {
         if progress.borrow().life == Life::Crashed {
             return DriverError::PageCrashed;
-        }
-        // Nothing was shown instead, and nothing will come.
-        if error == "net::ERR_ABORTED" {
-            return DriverError::NoDocument(url.to_owned());
         }
         // Chromium shows its error page; what follows must not meet it half loaded.
         if let Some(loader) = loader

@@ -19,8 +19,8 @@ const PLACE: &str = "(area) => {
   // A document that was emptied has nothing beyond what is in view.
   const whole = document.scrollingElement ?? document.documentElement;
   if (area === 'view' || (area === 'page' && whole === null)) {
-    const { pageLeft, pageTop, width, height } = visualViewport;
-    return { ...screen, x: pageLeft, y: pageTop, width, height };
+    const { pageLeft, pageTop, width, height, scale } = visualViewport;
+    return { ...screen, x: pageLeft, y: pageTop, width, height, scale };
   }
   if (area === 'page') {
     const { scrollWidth, scrollHeight } = whole;
@@ -32,19 +32,33 @@ const PLACE: &str = "(area) => {
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Place {
     ratio: f64,
+    /// How large the screen shows it: less than 1 where a page for a desk is on a small screen.
+    #[serde(default = "whole")]
+    scale: f64,
     x: f64,
     y: f64,
     width: f64,
     height: f64,
 }
 
-/// How much of a place is drawn, and how large.
+fn whole() -> f64 {
+    1.0
+}
+
+/// How much of a place is drawn, and how large, in the pixels of the screen that shows it.
 #[derive(Debug, PartialEq)]
 struct Drawn {
     width: f64,
     height: f64,
-    /// Dots per CSS pixel.
+    /// Dots per pixel.
     dots: f64,
+}
+
+impl Place {
+    /// Pixels of the screen for one of the page. What is shown larger is drawn as it is.
+    fn shrunk(&self) -> f64 {
+        self.scale.min(1.0)
+    }
 }
 
 impl CdpPage {
@@ -56,7 +70,9 @@ impl CdpPage {
             ImageFormat::Png => ("png", None),
             ImageFormat::Jpeg { quality } => ("jpeg", Some(i64::from(quality.min(100)))),
         };
-        let clip = Viewport { x: place.x, y: place.y, width: drawn.width, height: drawn.height, scale: drawn.dots / place.ratio };
+        let shrunk = place.shrunk();
+        let (width, height, scale) = (drawn.width / shrunk, drawn.height / shrunk, drawn.dots * shrunk / place.ratio);
+        let clip = Viewport { x: place.x, y: place.y, width, height, scale };
         let capture = CaptureScreenshot {
             format: Some(format.into()),
             quality,
@@ -74,7 +90,7 @@ impl CdpPage {
             width: side(drawn.width),
             height: side(drawn.height),
             shown: (pixels(drawn.width), pixels(drawn.height)),
-            whole: (pixels(place.width), pixels(place.height)),
+            whole: (pixels(place.width * shrunk), pixels(place.height * shrunk)),
         })
     }
 
@@ -101,10 +117,11 @@ pub(super) fn unseen() -> DriverError {
 
 /// As large as the screen draws it, where that fits; else smaller; and where it could not be read then, only its beginning.
 fn drawn(place: &Place, allowed: f64) -> Drawn {
-    let longest = place.width.max(place.height).max(1.0);
+    let (width, height) = (place.width * place.shrunk(), place.height * place.shrunk());
+    let longest = width.max(height).max(1.0);
     let dots = (allowed / longest).clamp(LEAST_SCALE, place.ratio.max(LEAST_SCALE));
     let most = (allowed / dots).floor().max(1.0);
-    Drawn { width: place.width.clamp(1.0, most), height: place.height.clamp(1.0, most), dots }
+    Drawn { width: width.clamp(1.0, most), height: height.clamp(1.0, most), dots }
 }
 
 #[cfg(test)]
@@ -113,12 +130,16 @@ mod tests {
 
     #[test]
     fn a_page_is_drawn_readable_or_cut() {
-        let of = |width, height, ratio, allowed| drawn(&Place { ratio, x: 0.0, y: 0.0, width, height }, allowed);
+        let of = |width, height, ratio, allowed| drawn(&Place { ratio, scale: 1.0, x: 0.0, y: 0.0, width, height }, allowed);
         assert_eq!(of(1280.0, 720.0, 1.0, 1568.0), Drawn { width: 1280.0, height: 720.0, dots: 1.0 });
         assert_eq!(of(400.0, 300.0, 2.0, 1568.0), Drawn { width: 400.0, height: 300.0, dots: 2.0 });
         assert_eq!(of(1568.0, 784.0, 2.0, 1568.0), Drawn { width: 1568.0, height: 784.0, dots: 1.0 });
         assert_eq!(of(1280.0, 3136.0, 1.0, 1568.0), Drawn { width: 1280.0, height: 3136.0, dots: 0.5 });
         assert_eq!(of(1280.0, 20_000.0, 2.0, 1568.0), Drawn { width: 1280.0, height: 3136.0, dots: 0.5 });
         assert_eq!(of(0.0, 0.0, 1.0, 100.0), Drawn { width: 1.0, height: 1.0, dots: 1.0 });
+        let small = |scale, allowed| drawn(&Place { ratio: 2.0, scale, x: 0.0, y: 0.0, width: 1600.0, height: 3200.0 }, allowed);
+        assert_eq!(small(0.25, MAX_DRAWN), Drawn { width: 400.0, height: 800.0, dots: 2.0 }, "as on the screen");
+        assert_eq!(small(0.25, 1200.0), Drawn { width: 400.0, height: 800.0, dots: 1.5 });
+        assert_eq!(small(3.0, MAX_DRAWN), Drawn { width: 1600.0, height: 3200.0, dots: 2.0 });
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tabmux_driver::{DriverError, Result, Rows, Scope, Sight, Snapshot, Which};
 
 use super::CdpPage;
+use super::act::Sought;
 use super::closed::{CLOSED_ROUNDS, Handed};
 use super::script::{Numbers, failed};
 
@@ -91,16 +92,14 @@ impl CdpPage {
             },
         };
         let mut seen = self.look_in(&frame, sight).await?;
-        for other in others {
-            if !seen.is_elsewhere() {
-                break;
-            }
+        if let Scope::Part(selector) = &sight.scope
+            && seen.is_elsewhere()
+            && let Some(Sought { frame: other, .. }) = self.seek(&others, Some(selector), &Value::Null).await
             // A frame that goes meanwhile has nothing to show.
-            if let Ok(Ok(found)) = tokio::time::timeout(FRAME_PATIENCE, self.look_in(&other, sight)).await
-                && !found.is_elsewhere()
-            {
-                (frame, seen) = (other, found);
-            }
+            && let Ok(Ok(found)) = tokio::time::timeout(FRAME_PATIENCE, self.look_in(&other, sight)).await
+            && !found.is_elsewhere()
+        {
+            (frame, seen) = (other, found);
         }
         let mut lines = match seen {
             Seen::Lines(lines) => lines,
@@ -149,11 +148,12 @@ impl CdpPage {
         let mut inside: HashMap<Vec<i32>, Lines> =
             join_all(asked).await.into_iter().flatten().map(|lines| (lines.path.clone(), lines)).collect();
         let mut open = std::mem::take(&mut lines.frames);
+        open.reverse();
         while let Some(Beyond { number, path }) = open.pop() {
             let Some(found) = inside.remove(&path) else { continue };
             let indented: String = found.text.lines().map(|line| format!("\n {line}")).collect();
             lines.text.push_str(&format!("\nin e{number}:{indented}"));
-            open.extend(found.frames);
+            open.extend(found.frames.into_iter().rev());
         }
     }
 }

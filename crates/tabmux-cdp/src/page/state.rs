@@ -393,12 +393,18 @@ impl PageState {
     /// It was on its way elsewhere, which nobody wants any more.
     pub(super) fn called_off(&self) {
         self.inner().traffic.called_off("document");
+        self.progress.send_modify(|progress| progress.bound_for.clear());
     }
 
     /// Why its document broke off, and where.
     pub(super) fn broke_off(&self) -> Option<String> {
         let loader = Some(self.progress.borrow()).filter(|now| now.broke_off).map(|now| now.loader.clone())?;
         self.inner().traffic.of(&loader)?.failure.clone()
+    }
+
+    /// Where it is on its way to.
+    pub(super) fn bound_for(&self) -> Option<String> {
+        Some(self.progress.borrow()).filter(|now| now.underway && !now.bound_for.is_empty()).map(|now| now.bound_for.clone())
     }
 
     pub(super) fn waits_for(&self) -> Option<String> {

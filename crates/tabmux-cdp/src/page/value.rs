@@ -23,6 +23,7 @@ pub(super) const WRITE: &str = r#"async function toldAsJson(call, most) {
     if (value instanceof Map) return [...value];
     if (value instanceof Set || value instanceof NodeList || value instanceof HTMLCollection) return [...value];
     if (value instanceof RegExp) return String(value);
+    if (value instanceof Storage) return { ...value };
     if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return Array.from(value);
     if (value instanceof Element) return value.cloneNode(false).outerHTML;
     if (value instanceof Node) return value.nodeValue ?? value.nodeName;

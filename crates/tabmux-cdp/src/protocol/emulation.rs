@@ -148,6 +148,17 @@ impl Command for SetLocaleOverride {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+pub struct SetScriptExecutionDisabled {
+    pub value: bool,
+}
+
+impl Command for SetScriptExecutionDisabled {
+    const METHOD: &'static str = "Emulation.setScriptExecutionDisabled";
+    type Reply = Empty;
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SetTimezoneOverride {
     pub timezone_id: String,
 }

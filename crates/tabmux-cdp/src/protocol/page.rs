@@ -143,6 +143,16 @@ pub struct Frame {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub struct FrameClearedScheduledNavigation {
+    pub frame_id: FrameId,
+}
+
+impl Event for FrameClearedScheduledNavigation {
+    const METHOD: &'static str = "Page.frameClearedScheduledNavigation";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FrameDetached {
     pub frame_id: FrameId,
     #[serde(default)]
@@ -178,6 +188,19 @@ pub struct FrameRequestedNavigation {
 
 impl Event for FrameRequestedNavigation {
     const METHOD: &'static str = "Page.frameRequestedNavigation";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FrameScheduledNavigation {
+    pub frame_id: FrameId,
+    pub delay: f64,
+    pub reason: String,
+    pub url: String,
+}
+
+impl Event for FrameScheduledNavigation {
+    const METHOD: &'static str = "Page.frameScheduledNavigation";
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -15,7 +15,8 @@ use crate::protocol::runtime::AddBinding;
 /// More than this is cut: it passes through the daemon's memory.
 const MAX_COPIED_BYTES: usize = 1024 * 1024;
 
-const SCRIPT: &str = include_str!("clipboard.js");
+/// The second goes along with the first: a script more would be a message more for each page and frame.
+const SCRIPT: &str = concat!(include_str!("clipboard.js"), include_str!("print.js"));
 
 #[derive(Debug)]
 pub(crate) struct Clipboard {

@@ -121,6 +121,24 @@ async fn a_todo_list_is_worked_through_with_keys_clicks_and_double_clicks() {
     assert_eq!(stage.run("seen.filter(([, , trusted]) => !trusted)").await, json!([]), "all of it was trusted");
 }
 
+/// Such a page never says that it was drawn, which is waited for elsewhere.
+#[tokio::test]
+async fn keys_on_a_page_that_has_nothing_to_draw_are_pressed_at_once() {
+    let stage = Stage::at("room.html").await;
+    for blank in ["about:blank".to_owned(), format!("{}/shown.html", stage.site)] {
+        soon(stage.page.navigate(Navigation::To(&blank))).await.expect("the page goes there");
+        stage.run("window.keys = 0; addEventListener('keydown', () => keys++); 0").await;
+        let mut least = Duration::MAX;
+        for _ in 0..3 {
+            let began = std::time::Instant::now();
+            stage.act(press("a")).await.expect("it is pressed");
+            least = least.min(began.elapsed());
+        }
+        assert_eq!(stage.run("keys").await, json!(3), "{blank}");
+        assert!(least < Duration::from_secs(1), "{blank}: {least:?}");
+    }
+}
+
 /// S0.27
 #[tokio::test]
 async fn an_element_is_found_by_every_kind_of_selector_and_its_ref_stays() {

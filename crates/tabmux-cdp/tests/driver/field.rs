@@ -69,6 +69,11 @@ async fn lists_of_every_make_are_chosen_from() {
     }
     stage.act(choose("#tags", &["two", "four"])).await.expect("two are chosen");
     assert_eq!(stage.run("[...tags.selectedOptions].map((one) => one.text)").await, json!(["two", "four"]));
+    let acted = stage.set("#tags", "two").await;
+    assert_eq!(
+        (stage.run("[...tags.selectedOptions].map((one) => one.text)").await, acted.outcome.as_deref()),
+        (json!(["two"]), Some("Chosen: \"two\"."))
+    );
     let acted = stage.act(choose("~Size", &["Large"])).await.expect("it is chosen");
     assert_eq!((stage.run("combo.textContent").await, acted.outcome.as_deref()), (json!("Large"), Some("Chosen: \"Large\".")));
     assert_eq!(stage.saw("click", "large").await[0][0], json!(true));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use tabmux_cdp::find::Want;
-use tabmux_driver::Verb;
+use tabmux_driver::{Area, DriverError, ImageFormat, Shot, Verb};
 
 use crate::act::{Stage, click, named, soon};
 use crate::support;
@@ -148,4 +148,89 @@ async fn a_click_into_a_frame_of_another_process_is_tried_with_a_move_first() {
         assert_eq!(tried.is_some(), is_tried, "{selector}: {sent:?}");
         assert!(moved < pressed && tried.is_none_or(|tried| moved < Some(tried) && Some(tried) < pressed), "{selector}: {sent:?}");
     }
+}
+
+/// Fields that say what is in them when they are asked.
+fn fields(site: &str, name: &str) -> String {
+    let tell = "onmessage = () => top.postMessage([fi.value, list.value, range.value, day.value], '*')";
+    let fields =
+        "<input id=fi><select id=list><option>One<option>Two</select><input type=range id=range max=9 value=1><input type=date id=day>";
+    shown(site, &format!("<p>{name}</p>{fields}<img src='data:,' onerror=\"{tell}\">"))
+}
+
+/// What is in the fields of each frame, in the order of the page.
+const TOLD: &str = "(async () => {
+    const all = [];
+    for (const frame of document.querySelectorAll('iframe')) {
+        all.push(await new Promise((done) => { onmessage = ({ data }) => done(data); frame.contentWindow.postMessage(0, '*'); }));
+    }
+    return all;
+})()";
+
+const LOADED: &str = "window.loaded = Promise.all([...document.querySelectorAll('iframe')].map((frame) => new Promise((done) => frame.onload = () => done(0))));";
+
+#[tokio::test]
+async fn of_several_frames_of_other_sites_that_match_one_is_acted_in_and_all_are_counted() {
+    let filled = json!(["typed", "Two", "5", "2026-11-18"]);
+    let empty = json!(["", "One", "1", ""]);
+    for want in KINDS {
+        let stage = Stage::of(support::chromium_for(want).await, "room.html").await;
+        let (_, other) = sites(&stage);
+        let frames = ["A", "B", "C"].map(|name| format!("<iframe src='{}'></iframe>", fields(&other, name)));
+        let hidden = format!("<iframe style='visibility: hidden' src='{}'></iframe>", fields(&other, "hidden"));
+        // Many, since one could be the first by chance.
+        for round in 0..4 {
+            let (before, first, matched) = if round % 2 == 0 { ("", 0, 3) } else { (hidden.as_str(), 1, 3) };
+            stage.furnish(before, "").await;
+            // The last comes first: where a frame stands counts.
+            let put = |frame: &String| format!("place.insertAdjacentHTML('afterend', {});", json!(frame));
+            let puts: String = frames.iter().rev().map(put).collect();
+            let place = "const place = document.createElement('i'); room.append(place);";
+            stage.run(&format!("{place} {puts} {LOADED} loaded")).await;
+            let typed = stage.act(Verb::Type { selector: Some(named("#fi")), text: "typed".into() }).await.expect("it is typed");
+            assert_eq!((typed.matched, typed.outcome.as_deref()), (matched, Some("It is \"typed\" now.")), "{want:?}, {round}");
+            for (selector, value) in [("#list", "Two"), ("#range", "5"), ("#day", "2026-11-18")] {
+                assert_eq!(stage.set(selector, value).await.matched, matched, "{want:?}, {round}: {selector}");
+            }
+            let told = stage.run(TOLD).await;
+            let all: Vec<_> = told.as_array().into_iter().flatten().enumerate().map(|(at, told)| (at == first, told)).collect();
+            assert!(
+                all.iter().all(|(acted, told)| **told == if *acted { filled.clone() } else { empty.clone() }),
+                "{want:?}, {round}: {told}"
+            );
+            // The reply names that very element.
+            stage.set(typed.target.split(' ').next().expect("a ref"), "again").await;
+            assert_eq!(stage.run(TOLD).await[first][0], json!("again"), "{want:?}, {round}");
+        }
+    }
+}
+
+/// It is no reason to wait for ever for an element that is elsewhere, or nowhere.
+#[tokio::test]
+async fn a_frame_that_never_answers_keeps_nobody_from_acting_in_another() {
+    let stage = Stage::of(support::chromium_for(Want::Full).await, "room.html").await;
+    let [spins, works] = ["spins", "works"].map(|name| stage.site.replace("127.0.0.1", &format!("{name}.localhost")));
+    let spin = "<img src='data:,' onerror=\"onmessage = () => { top.postMessage('spins', '*'); setTimeout(() => { for (;;); }); }\">";
+    let frames = [shown(&spins, spin), shown(&works, BUTTON)].map(|at| format!("<iframe src='{at}'></iframe>")).concat();
+    stage.furnish(&frames, LOADED).await;
+    stage.run("loaded").await;
+    stage.act(click("#in")).await.expect("both are there");
+    stage.run(&format!("{LISTEN} frames[0].postMessage(0, '*'); said")).await;
+    let nope = stage.refused(click("#nope")).await;
+    assert!(matches!(nope, DriverError::ElementNotFound { .. }), "{nope}");
+    stage.run(&format!("{LISTEN} 0")).await;
+    stage.act(click("#in")).await.expect("the other one works");
+    assert_eq!(stage.run("said").await, json!(["in", true]));
+}
+
+#[tokio::test]
+async fn who_wants_a_picture_of_what_is_in_a_frame_of_another_site_hears_what_can_be_pictured() {
+    let stage = Stage::at("room.html").await;
+    let (_, other) = sites(&stage);
+    stage.furnish(&format!("<iframe src='{}'></iframe>", shown(&other, BUTTON)), LOADED).await;
+    stage.run("loaded").await;
+    let shot = |selector: &str| Shot { area: Area::Element(named(selector)), format: ImageFormat::Png, max_side: None };
+    let refused = soon(stage.page.screenshot(&shot("#in"))).await.expect_err("it cannot be pictured").to_string();
+    assert!(refused.contains("selector \"iframe\""), "{refused}");
+    soon(stage.page.screenshot(&shot("iframe"))).await.expect("it is pictured");
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tabmux_driver::{Browser, ContextSpec, DialogAnswer, Navigation, PageEvent};
+use tabmux_cdp::find::Want;
+use tabmux_driver::{Browser, ContextSpec, DialogAnswer, DriverError, Navigation, PageEvent};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use crate::support;
@@ -65,6 +67,55 @@ async fn a_page_that_has_arrived_and_only_loads_on_is_not_stopped() {
     let state = "new Promise(done => setTimeout(() => done([document.title, document.readyState]), 300))";
     assert_eq!(soon(page.evaluate(state)).await, Ok(json!(["loading", "interactive"])));
     drop(connection);
+}
+
+/// Its `load` never comes, and nothing else does.
+#[tokio::test]
+async fn a_page_that_stops_loading_by_itself_has_arrived() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let picture = format!("http://{}/picture", silent.local_addr().expect("a bound socket has an address"));
+    let site = support::site(move |path| {
+        let when =
+            if path.starts_with("/at-once") { "stop()" } else { "onclick = () => stop(); setTimeout(() => document.body.click(), 50)" };
+        format!("<p>here<img src='{picture}'><script>{when}</script><p>never seen while it loads")
+    })
+    .await;
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        for path in ["/at-once", "/later"] {
+            assert_eq!(soon(page.navigate(Navigation::To(&format!("{site}{path}")))).await, Ok(()), "{want:?} {path}");
+            assert_eq!(soon(page.evaluate("document.querySelector('p').innerText")).await, Ok(json!("here")), "{want:?} {path}");
+        }
+    }
+}
+
+/// It is neither a download nor an empty answer, and the page does not stay where it was.
+#[tokio::test]
+async fn a_page_that_goes_elsewhere_while_it_is_sent_somewhere_is_told_as_that() {
+    let [silent, word] =
+        [TcpListener::bind("127.0.0.1:0").await, TcpListener::bind("127.0.0.1:0").await].map(|bound| bound.expect("a free port"));
+    let [nowhere, signal] = [&silent, &word].map(|bound| format!("http://{}/", bound.local_addr().expect("a bound socket has an address")));
+    let site = support::site(|_| "hello".into()).await;
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = soon(context.open_page()).await.expect("a page opens");
+        soon(page.navigate(Navigation::To(&format!("{site}/here")))).await.expect("the page goes there");
+        let script = format!("fetch('{signal}', {{ mode: 'no-cors' }}).then(() => {{ location = '/elsewhere' }}); 1");
+        soon(page.evaluate(&script)).await.expect("the script runs");
+        let mut signal = soon(word.accept()).await.expect("it waits for a word").0;
+        let asked = async {
+            let asked = silent.accept().await.expect("the browser asks").0;
+            signal.write_all(support::response("200 OK", "").as_bytes()).await.expect("the page still waits");
+            asked
+        };
+        let (gone, _asked) = soon(async { tokio::join!(page.navigate(Navigation::To(&nowhere)), asked) }).await;
+        let here = format!("{site}/elsewhere");
+        assert_eq!(gone, Err(DriverError::Overtaken { url: nowhere.clone(), here: here.clone() }), "{want:?}");
+        assert_eq!(page.url(), here, "{want:?}");
+    }
 }
 
 /// A page that only waits may be given a long script next, and nobody takes that for the one that was given up.

@@ -16,6 +16,7 @@ mod frames;
 mod given_up;
 mod hostile;
 mod memory;
+mod mute;
 mod nasty;
 mod password;
 mod popups;

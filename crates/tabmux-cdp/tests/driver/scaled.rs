@@ -73,6 +73,10 @@ async fn a_page_made_for_a_desk_is_acted_upon_on_a_small_screen() {
         let phone = Emulation { viewport: Some((400, 600)), mobile: Some(true), ..Emulation::default() };
         let stage = stage(want, phone).await;
         everything_arrives(&stage, stage.run("400 / innerWidth").await.as_f64().expect("a number")).await;
+        let shot = Shot { area: Area::Viewport, format: ImageFormat::Png, max_side: None };
+        let image = soon(stage.page.screenshot(&shot)).await.expect("it is pictured");
+        let looked = crate::shot::looked_at(&stage.page, &image).await;
+        assert_eq!((&looked[1], &looked[2]), (&json!(400), &json!(600)), "{want:?}: as many dots as the screen has");
     }
 }
 

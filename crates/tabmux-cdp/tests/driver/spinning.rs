@@ -35,6 +35,7 @@ async fn site() -> (String, Arc<Notify>) {
             }
             "/inline" if first(&inline) => page(&format!("<script>{SPIN}</script>")),
             "/timer" if first(&timer) => page(&format!("<script>onload = () => setTimeout(() => {{ {SPIN} }})</script>")),
+            "/calm?script" => page("calm<script>first = 'ran'</script>"),
             _ => page("calm"),
         }
     });
@@ -87,6 +88,31 @@ async fn a_page_that_spins_in_its_own_script_can_be_left_reloaded_and_closed() {
 }
 
 /// It does not answer either, and yet nothing spins: its scripts, and those of the page it is sent to, are left alone.
+/// To end the script that runs is not enough there: the next one begins before anything else can be done to the page.
+#[tokio::test]
+async fn a_page_whose_spinning_begins_again_and_again_can_be_left_and_reloaded() {
+    let (site, spins) = site().await;
+    let loops = [
+        format!("setInterval(() => {{ {SPIN} }}, 1); 1"),
+        format!("(function again() {{ setTimeout(again); setTimeout(() => {{ {SPIN} }}) }})(); 1"),
+        format!("onmessage = () => {{ postMessage(1); {SPIN} }}; postMessage(1); 1"),
+    ];
+    let elsewhere = format!("{}/calm?script", site.replace("127.0.0.1", "localhost"));
+    for want in [Want::Plain, Want::Full] {
+        let browser = support::chromium_for(want).await;
+        let page = new_page(&*browser).await;
+        soon(page.navigate(Navigation::To(&format!("{site}/calm?script")))).await.expect("it goes there");
+        for script in &loops {
+            for to in [Navigation::Reload, Navigation::To(&elsewhere), Navigation::Back] {
+                soon(page.evaluate(script)).await.expect("it begins");
+                soon(spins.notified()).await;
+                soon(page.navigate(to)).await.unwrap_or_else(|error| panic!("{want:?} {to:?} {script}: {error}"));
+                assert_eq!(soon(page.evaluate("first")).await, Ok(json!("ran")), "{want:?} {to:?} {script}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_page_that_is_on_its_way_to_a_silent_server_can_be_sent_elsewhere() {
     let browser = support::chromium().await;

@@ -14,6 +14,7 @@ use tabmux_driver::{
     Navigation, Page, PageEvent, Permission, Proxy, Selector,
 };
 
+use crate::display::Display;
 use crate::support;
 
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
@@ -439,5 +440,24 @@ async fn whatever_way_a_page_downloads_the_file_gets_a_safe_name_in_the_contexts
     assert!(names[1].1 == 4 && !names[1].0.starts_with('.') && !names[1].0.contains('/'), "{names:?}");
     for file in &list {
         assert_eq!(file.path.as_ref().and_then(|path| path.parent()), Some(home.path()));
+    }
+}
+
+/// A print dialog waits for a person, and nothing is told of it: neither that it is there nor how to answer it.
+#[tokio::test]
+async fn a_page_that_prints_waits_for_nobody_in_a_visible_browser_either() {
+    let display = Display::new();
+    for browser in [support::full_chromium(Some(&display)).await, support::chromium().await] {
+        let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+        let page = page_at(
+            &context,
+            &support::site(|_| "<script>const seen = []; onbeforeprint = onafterprint = ({ type }) => seen.push(type)</script>".into())
+                .await,
+        )
+        .await;
+        for script in ["print(), seen.splice(0)", "document.execCommand('print'), seen.splice(0)"] {
+            assert_eq!(run(&page, script).await, json!(["beforeprint", "afterprint"]), "{script}");
+        }
+        assert_eq!(run(&page, "String(print)").await, json!("function () { [native code] }"));
     }
 }

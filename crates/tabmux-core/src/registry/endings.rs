@@ -3,7 +3,7 @@
 //! one comes back, within bounds. Nothing of this outlasts the daemon.
 
 use super::{Ended, Registry};
-use crate::{Code, Fault, Identity, SessionId, Uuid};
+use crate::{Code, Fault, Identity, SessionId, Uuid, ways_out};
 
 /// Kept per owner; the oldest goes first.
 pub(super) const MAX_ENDINGS: usize = 8;
@@ -66,7 +66,7 @@ impl Registry {
         self.drop_empty_endings();
         let Some(ended) = told.as_ref().map(Ending::said) else { return fault };
         let message = if target.is_some() { format!("{} {ended}", fault.message) } else { ended };
-        Fault::new(Code::SessionClosed, message, "Call start_browser or navigate to make a new one.")
+        Fault::new(Code::SessionClosed, message, ways_out::NEW_SESSION_OR_PAGE)
     }
 
     /// How the owner's last session of this name ended, for the answer that gives it another.

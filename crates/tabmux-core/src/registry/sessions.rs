@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{Standing, UUID_ONLY};
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
-use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Party, Phase, Seat, Session, SessionId, WindowScope};
+use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Party, Phase, Seat, Session, SessionId, WindowScope, ways_out};
 
 /// How many agents of one identity may have a current session of their own.
 pub(super) const MAX_AGENTS: usize = 256;
@@ -402,7 +402,7 @@ impl Registry {
         let taken = self.owned.get(owner).is_some_and(|handles| handles.contains_key(name));
         if taken {
             let message = format!("Session '{name}' already exists.");
-            return Err(Fault::new(Code::SessionExists, message, "Use it by its sessionId, close it first, or choose another name."));
+            return Err(Fault::new(Code::SessionExists, message, ways_out::OTHER_NAME));
         }
         Ok(name.to_owned())
     }
@@ -483,5 +483,5 @@ fn refuse_nobody(identity: &Identity) -> Result<(), Fault> {
 }
 
 pub(super) fn closed_fault() -> Fault {
-    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
+    Fault::new(Code::SessionClosed, "The session was closed.", ways_out::NEW_SESSION)
 }

@@ -129,10 +129,11 @@ async fn sweep(home: KeeperHome) {
 pub(super) fn fault(error: &LaunchError) -> Fault {
     let code = match error {
         // One that does not even start is none: nothing of anybody's was in it.
-        LaunchError::NotFound { .. } | LaunchError::Unusable { .. } | LaunchError::Died { .. } => Code::BrowserNotFound,
+        LaunchError::NotFound { .. } | LaunchError::Unusable { .. } | LaunchError::Died { .. } | LaunchError::Late { .. } => {
+            Code::BrowserNotFound
+        }
         LaunchError::NoDisplay => Code::Unsupported,
         LaunchError::KeeperGone(_) => Code::BrowserCrashed,
-        LaunchError::Late { .. } => Code::Timeout,
         LaunchError::ProfileHeld { .. } | LaunchError::Claimed { .. } => Code::Capacity,
         LaunchError::System(_) => Code::Internal,
     };
@@ -141,4 +142,16 @@ pub(super) fn fault(error: &LaunchError) -> Fault {
         message.push('.');
     }
     Fault::new(code, message, error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_that_hangs_at_its_start_is_none_and_its_owner_is_told_to_look() {
+        let fault = fault(&LaunchError::Late { seconds: 30 });
+        assert_eq!(fault.code, Code::BrowserNotFound);
+        assert!(fault.hint.contains("Start that browser by hand") && fault.hint.contains("TABMUX_BROWSER"), "{fault}");
+    }
 }

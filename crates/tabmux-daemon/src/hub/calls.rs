@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::Map;
-use tabmux_core::{Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Party, Right, SessionId, TabNumber, TabRef, Touch};
+use tabmux_core::{
+    Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Party, Right, SessionId, TabNumber, TabRef, Touch, ways_out,
+};
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::desk::CallerDesk;
 use super::reply::Answer;
@@ -34,6 +37,14 @@ pub(crate) struct Ask {
     pub(crate) tool: String,
     pub(crate) args: Arguments,
     pub(crate) cancel: CancellationToken,
+    /// How long the caller has waited for it already, at a daemon that is gone.
+    pub(crate) waited: Duration,
+}
+
+impl Ask {
+    pub(crate) fn new(caller: CallerOf, tool: String, args: Arguments, cancel: CancellationToken) -> Self {
+        Self { caller, tool, args, cancel, waited: Duration::ZERO }
+    }
 }
 
 /// The hub as the MCP room sees it.
@@ -42,8 +53,8 @@ pub(crate) struct Doorway(pub(crate) Arc<Hub>);
 
 impl Dispatch for Doorway {
     fn call(&self, call: ToolCall) -> Pin<Box<dyn Future<Output = ToolAnswer> + Send + '_>> {
-        let ask =
-            Ask { caller: CallerOf { client: call.client, agent: call.agent }, tool: call.tool, args: call.args, cancel: call.cancel };
+        let caller = CallerOf { client: call.client, agent: call.agent };
+        let ask = Ask { caller, tool: call.tool, args: call.args, cancel: call.cancel, waited: call.waited };
         Box::pin(self.0.run_tool(ask))
     }
 }
@@ -62,7 +73,10 @@ impl Hub {
                 return ToolAnswer { outcome: Err(stopping()), result: Map::new() };
             }
             // This call was not run, and the shim sends it again to the next daemon.
-            Entrance::NextDaemon => match self.hold(ask.caller.client).await {},
+            Entrance::NextDaemon => {
+                self.hold(ask.caller.client, self.deadline_of(&ask)).await;
+                return ToolAnswer { outcome: Err(left_over()), result: Map::new() };
+            }
         };
         let caller = ask.caller.client;
         let name = ask.tool.chars().take(64).collect::<String>();
@@ -78,6 +92,12 @@ impl Hub {
         self.settings.secrets.hide_in(&mut answer, hidden);
         self.count_tokens(&answer);
         answer
+    }
+
+    /// Until when the caller waits for a call of which nothing has been read.
+    fn deadline_of(&self, ask: &Ask) -> Instant {
+        let timeout = tabmux_tools::common(&mut ask.args.clone()).ok().and_then(|common| common.timeout);
+        Limit::of(timeout.unwrap_or(self.settings.clocks.call_deadline).min(LONGEST), ask.waited).deadline
     }
 
     /// What the caller pays for reading this. Pictures are left out: what they cost depends on who looks at them.
@@ -113,7 +133,7 @@ impl Hub {
             }
             match tabmux_tools::common(&mut args) {
                 Ok(common) => {
-                    let ask = Ask { caller, tool: name.to_owned(), args, cancel: CancellationToken::new() };
+                    let ask = Ask::new(caller, name.to_owned(), args, CancellationToken::new());
                     self.dispatch(tool, common, ask, None, most.min(LONGEST)).await
                 }
                 Err(fault) => Answer::refused(fault),
@@ -140,7 +160,7 @@ impl Hub {
         if let Some(number) = number {
             common.tab = Some(number.to_string());
         }
-        let limit = Limit::of(common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most));
+        let limit = Limit::of(common.timeout.unwrap_or(self.settings.clocks.call_deadline).min(most), ask.waited);
         let watched = if let Run::Page(page_tool) = tool.run { page_tool.watches(&ask.args) } else { None };
         let source = ask.args.get("from").and_then(serde_json::Value::as_str);
         let used = self.begin_use(&ask.caller, &[watched.as_deref(), common.session.as_deref(), source], tool.name);
@@ -418,7 +438,11 @@ impl Drop for CallGuard {
 }
 
 /// One call inside the hub: while there is one, the daemon does not exit for want of work.
-struct Visit<'a>(&'a Arc<Hub>);
+struct Visit<'a> {
+    hub: &'a Arc<Hub>,
+    /// Gone before anybody is told that this call has left.
+    among: Option<TaskTrackerToken>,
+}
 
 enum Entrance<'a> {
     Open(Visit<'a>),
@@ -432,20 +456,22 @@ impl<'a> Visit<'a> {
         if hub.is_yielding() || !state.registry.enter() {
             return Entrance::NextDaemon;
         }
+        let among = Some(state.visits.token());
         drop(state);
-        Entrance::Open(Self(hub))
+        Entrance::Open(Self { hub, among })
     }
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        self.0.lock().registry.leave();
-        self.0.changed.notify_one();
+        self.among.take();
+        self.hub.lock().registry.leave();
+        self.hub.changed.notify_one();
     }
 }
 
 fn gone() -> Fault {
-    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
+    Fault::new(Code::SessionClosed, "The session was closed.", ways_out::NEW_SESSION)
 }
 
 pub(crate) fn timed_out() -> Fault {
@@ -461,6 +487,11 @@ fn not_begun() -> Fault {
 fn stopping() -> Fault {
     let hint = "Call again: the next call starts a new daemon.";
     Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint)
+}
+
+fn left_over() -> Fault {
+    let message = "This daemon ends, and the call's time was over before the next one could begin it.";
+    Fault::new(Code::Timeout, message, "Call again, perhaps with a longer timeout (ms, at most 600000).")
 }
 
 fn cancelled() -> Fault {

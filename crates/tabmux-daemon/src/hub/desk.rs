@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tabmux_core::{Code, Fault, Listed, Phase, Session, SessionId, Share};
+use tabmux_core::{Code, Fault, Listed, Phase, Session, SessionId, Share, ways_out};
 use tabmux_driver::{Domains, HOUSEKEEPING, failpoint};
 use tabmux_tools::{Arguments, Called, Desk, Forked, GrantView, OpenSession, Run, SessionList, SessionView, Tool, visible_line};
 use tokio::time::Instant;
@@ -279,5 +279,5 @@ pub(crate) fn view(listed: Listed<'_>, now: Moment, browser: &str) -> SessionVie
 }
 
 pub(super) fn closed() -> Fault {
-    Fault::new(Code::SessionClosed, "The session was closed meanwhile.", "Call start_browser to make a new one.")
+    Fault::new(Code::SessionClosed, "The session was closed meanwhile.", ways_out::NEW_SESSION)
 }

@@ -194,9 +194,10 @@ fn of_flags(defaults: &Map<String, Value>) -> Result<ContextSpec, Fault> {
     let state = defaults.get("storageState").map(storage_state::parse).transpose().map_err(|why| {
         Fault::new(Code::BadArgument, format!("The storage state of this `tabmux mcp` cannot be used: {why}."), "Correct the file.")
     })?;
-    let emulation = Emulation { viewport: viewport.transpose()?, ..Emulation::default() };
+    let viewport = viewport.transpose()?;
+    let emulation = Emulation { viewport, ..Emulation::default() };
     let endpoint = defaults.get("cdpEndpoint").and_then(Value::as_str).map(str::to_owned);
-    Ok(ContextSpec { endpoint, emulation, certificates, source: state.map(Beginning::with), ..ContextSpec::default() })
+    Ok(ContextSpec { endpoint, emulation, viewport, certificates, source: state.map(Beginning::with), ..ContextSpec::default() })
 }
 
 /// A proxy would resolve hosts for the browser, which is what keeps it to the allowed ones; and only one that we start is kept so.

@@ -14,7 +14,9 @@ use super::world::{answer_in, described};
 const SIGN_OF_LIFE: Duration = Duration::from_millis(150);
 
 /// A script that kept it busy is ended a moment later, which need not be waited for here; whoever calls again sees which it was.
-const SILENT: &str = "Call again: a script that kept it busy is ended by then. If it still does not answer, its process is stuck: end it with close_page, and go on in another tab with new_page.";
+const SILENT: &str = "Call again: a script that kept it busy is ended by then. If it still does not answer, leave it with navigate (reload, or another url); where that fails too its process is stuck: end it with close_page, and go on in another tab with new_page.";
+
+const ON_ITS_WAY: &str = "Wait for it with a longer timeout (ms, at most 600000), or call it off with navigate: reload stays where the page is, url goes elsewhere.";
 
 /// Until when a call may run, and how long that was when it came.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +26,9 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    pub(crate) fn of(given: Duration) -> Self {
-        Self { deadline: Instant::now() + given, given }
+    /// Of who has waited for some of it already.
+    pub(crate) fn of(given: Duration, waited: Duration) -> Self {
+        Self { deadline: Instant::now() + given.saturating_sub(waited), given }
     }
 
     pub(crate) fn until(deadline: Instant) -> Self {
@@ -58,13 +61,19 @@ pub(super) async fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Faul
         // It may have gone somewhere all the same.
         pages.moved(tab);
         message.push_str(&format!("; the page is at {}", place(&*page)));
-        message.push_str(&waits_for(pages));
+        if bound_for(pages).is_none() {
+            message.push_str(&waits_for(pages));
+        }
         if let Some(given) = late.function.as_ref().and_then(|function| page.last_given(function)) {
             hint = format!("The function last gave {}. {hint}", visible_line(&given));
         }
     }
     if let Some((tab, asks)) = asks_elsewhere(pages) {
         return Fault::new(Code::Timeout, format!("{message}. {asks}"), format!("{} {hint}", answer_in(tab)));
+    }
+    if let Some(there) = bound_for(pages) {
+        let why = format!("{message}. It is on its way to {there}, whose server has not answered; till then it answers nothing.");
+        return Fault::new(Code::Timeout, why, ON_ITS_WAY);
     }
     if is_silent(pages).await {
         return Fault::new(Code::Timeout, format!("{message}. It does not answer right now."), SILENT);
@@ -89,6 +98,12 @@ pub(super) fn note(reply: &mut Reply, pages: &CallPages) {
 fn asks_elsewhere(pages: &CallPages) -> Option<(TabId, String)> {
     let (tab, dialog) = pages.asking().into_iter().next()?;
     Some((tab, format!("Tab {tab} has {}, for which this page may wait.", described(&dialog))))
+}
+
+/// Where the page is on its way to, as far as the call may be told.
+fn bound_for(pages: &CallPages) -> Option<String> {
+    let there = pages.working_on().1?.bound_for()?;
+    Some(if pages.may_see(&there) { visible_line(&there) } else { "another page".to_owned() })
 }
 
 fn waits_for(pages: &CallPages) -> String {

@@ -57,6 +57,8 @@ enum About {
     Way(TabId),
     /// The tab that crashed, and has not been brought back; told as a way.
     Crash(TabId),
+    /// The tab that opened a dialog; told as a way.
+    Dialog(TabId),
     /// The tab whose end it tells.
     End(TabId),
 }
@@ -64,7 +66,7 @@ enum About {
 impl About {
     fn way_to(self) -> Option<TabId> {
         match self {
-            Self::Way(tab) | Self::Crash(tab) => Some(tab),
+            Self::Way(tab) | Self::Crash(tab) | Self::Dialog(tab) => Some(tab),
             Self::Anything | Self::End(_) => None,
         }
     }
@@ -90,6 +92,15 @@ impl News {
     /// What can be done with a tab, and is told only as long as it is there.
     pub(super) fn add_of(&mut self, tab: TabId, text: String, by: Option<Party>) {
         self.push(text, by.into_iter().collect(), About::Way(tab));
+    }
+
+    pub(super) fn add_dialog(&mut self, tab: TabId, text: String, by: Option<Party>) {
+        self.push(text, by.into_iter().collect(), About::Dialog(tab));
+    }
+
+    /// This one heard in place of an answer that it is open.
+    pub(super) fn knows_dialog(&mut self, party: Party, tab: TabId) {
+        self.log.iter_mut().filter(|item| item.about == About::Dialog(tab)).for_each(|item| _ = item.known_to.insert(party));
     }
 
     /// How a tab ended.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use tabmux_core::{Admitted, Code, Fault, LostTab, Party, Session, TabId};
+use tabmux_core::{Admitted, Code, Fault, LostTab, Party, Session, TabId, ways_out};
 use tabmux_driver::{Context, Dialog, Domains, Emulation, Lacks, Page};
 use tabmux_tools::{Move, PageRef, PageView, Pages};
 
@@ -75,7 +75,7 @@ impl CallPages {
     }
 
     fn session<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, Fault> {
-        let closed = || Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.");
+        let closed = || Fault::new(Code::SessionClosed, "The session was closed.", ways_out::NEW_SESSION);
         self.world.hub.look(|registry| registry.session(self.world.id).map(look)).ok_or_else(closed)
     }
 
@@ -144,11 +144,6 @@ impl CallPages {
     fn tabs(&self) -> Result<(Vec<TabId>, Option<TabId>), Fault> {
         let tabs = self.session(|session| session.windows.visible(session.tabs.keys().copied()).collect())?;
         Ok((tabs, self.current()))
-    }
-
-    /// The tab that a call without one means.
-    fn current(&self) -> Option<TabId> {
-        self.world.hub.look(|registry| registry.current_tab(self.world.id, self.admitted.party))
     }
 
     /// The tab that the call works in where it names none. Who worked in one that is gone is told so, once, and nothing is done: never
@@ -239,6 +234,10 @@ impl Pages for CallPages {
         let (tabs, current) = self.tabs().unwrap_or_default();
         let views = join_all(tabs.into_iter().enumerate().map(|(index, tab)| self.view(index, tab, current))).await;
         views.into_iter().flatten().filter(|view| self.reach.covers(&view.url)).collect()
+    }
+
+    fn current(&self) -> Option<TabId> {
+        self.world.hub.look(|registry| registry.current_tab(self.world.id, self.admitted.party))
     }
 
     async fn open(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {

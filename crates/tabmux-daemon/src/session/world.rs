@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tabmux_core::{Code, Fault, Loss, Party, Registry, SessionId, TabId};
+use tabmux_core::{Code, Fault, Loss, Party, Registry, SessionId, TabId, ways_out};
 use tabmux_driver::{Browser, Chooser, Context, ContextSpec, Emulation, Isolation, Page, PageEvent, Popup};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -145,7 +145,8 @@ impl World {
     }
 
     /// Makes the session's pages see this, those of its next browser and of the next daemon too.
-    pub(super) async fn emulate(self: &Arc<Self>, wanted: Emulation) -> Result<(), Fault> {
+    pub(super) async fn emulate(self: &Arc<Self>, mut wanted: Emulation) -> Result<(), Fault> {
+        wanted.viewport = wanted.viewport.or(self.spec().viewport);
         self.open().await?.emulate(&wanted).await?;
         self.keep(|spec| spec.emulation = wanted);
         Ok(())
@@ -384,10 +385,11 @@ impl World {
         locked(&self.news).knows_end(party, tab);
     }
 
-    /// How a call on this tab ended tells whether it is crashed: who is answered with that needs not hear it once more, and what goes
-    /// somewhere brings it back.
-    fn has_crashed_or_lives(&self, party: Party, tab: TabId, tool: &str, outcome: Result<(), Code>) {
+    /// How a call on this tab ended tells whether it is crashed or asks something: who is answered with that needs not hear it once more, and what
+    /// goes somewhere brings it back.
+    fn tells_of_tab(&self, party: Party, tab: TabId, tool: &str, outcome: Result<(), Code>) {
         match outcome {
+            Err(Code::DialogOpen) => locked(&self.news).knows_dialog(party, tab),
             Err(Code::TabCrashed) => locked(&self.news).knows_crash(party, tab),
             Ok(()) if tool == "navigate" => locked(&self.news).lives_again(tab),
             Ok(()) | Err(_) => {}
@@ -476,7 +478,7 @@ fn chooser_news(tab: TabId, chooser: Chooser) -> String {
 }
 
 fn closed() -> Fault {
-    Fault::new(Code::SessionClosed, "The session was closed.", "Call start_browser to make a new one.")
+    Fault::new(Code::SessionClosed, "The session was closed.", ways_out::NEW_SESSION)
 }
 
 #[cfg(test)]

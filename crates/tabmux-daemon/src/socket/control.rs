@@ -103,7 +103,8 @@ impl Door {
     async fn obey(self: &Arc<Self>, client: ClientId, ask: Ask, gone: CancellationToken) -> Result<Value, Fault> {
         let caller = CallerOf::of(client);
         match ask {
-            Ask::Call { tool, args } => self.call(hub::Ask { caller, tool, args, cancel: gone }).await,
+            // Boxed: each connection is as large as its largest branch.
+            Ask::Call { tool, args } => Box::pin(self.call(hub::Ask::new(caller, tool, args, gone))).await,
             Ask::Status => Ok(self.status(client).await),
             Ask::Sessions { all } => self.hub.sessions(client, all).await,
             Ask::Rename { session, name } => {

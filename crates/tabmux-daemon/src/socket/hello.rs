@@ -112,7 +112,10 @@ impl Door {
         let goodbye = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
         // Without a goodbye the peer knows that what it asked may have been done.
         let clean = answered || !self.hub.is_yielding();
-        if let Some(line) = serde_json::to_string(&goodbye).ok().filter(|_| clean) {
+        if !clean {
+            // What still runs is cut off, which is no cancel that its caller asked for.
+            sender.end();
+        } else if let Ok(line) = serde_json::to_string(&goodbye) {
             // A peer that is gone needs no goodbye.
             let _ = sender.send_line(line);
         }

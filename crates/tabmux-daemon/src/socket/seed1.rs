@@ -97,7 +97,7 @@ impl Door {
             Err(fault) => response(frame.get("sessionId"), Err(fault)),
             Ok(Asked { session, tool, args }) => {
                 // A lost connection does not cancel: the running call finishes (C7).
-                let ask = Ask { caller: CallerOf::of(client), tool, args, cancel: CancellationToken::new() };
+                let ask = Ask::new(CallerOf::of(client), tool, args, CancellationToken::new());
                 let answer = self.hub.run_tool(ask).await;
                 let said = session.or_else(|| answer.result.get("sessionId").and_then(Value::as_str).map(str::to_owned));
                 let known = answer.result.get("id").and_then(Value::as_str).map(str::to_owned);

@@ -190,7 +190,7 @@ impl Door {
         }
         if let Some(url) = open.url {
             let args = Map::from_iter([("sessionId".to_owned(), id.to_string().into()), ("url".to_owned(), url.into())]);
-            self.hub.run_tool(Ask { caller, tool: "new_page".into(), args, cancel: CancellationToken::new() }).await.outcome?;
+            self.hub.run_tool(Ask::new(caller, "new_page".into(), args, CancellationToken::new())).await.outcome?;
         }
         self.seed3_desk(client).view_of(id).ok_or_else(|| {
             Fault::new(Code::SessionClosed, "The session was closed meanwhile.", "Leave session_id out to open another one.")
@@ -209,7 +209,7 @@ impl Door {
         if let Some(url) = text_of(params, "url")? {
             args.insert("url".into(), url.into());
         }
-        let ask = Ask { caller: CallerOf::of(client), tool: "new_page".into(), args, cancel: CancellationToken::new() };
+        let ask = Ask::new(CallerOf::of(client), "new_page".into(), args, CancellationToken::new());
         let answer = self.hub.run_tool(ask).await;
         answer.outcome?;
         Ok(json!({"session_id": answer.result.get("uuid"), "tab_id": answer.result.get("tabId"), "url": answer.result.get("url")}))

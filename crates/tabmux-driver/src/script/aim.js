@@ -1,11 +1,22 @@
 // Makes sure that an element can be acted upon, as a person would see it: it is there, seen, at rest, enabled, and gets what
 // happens at its point. What is not so yet is waited for, frame by frame, and what is in the way is named.
 
-// Comes when the page was drawn for the first time: until then the browser takes clicks and keys, and throws them away.
+// Comes when the page was drawn for the first time: until then the browser takes clicks and keys, and throws them away. A page
+// that has nothing to draw never says so; the browser takes them from about its first picture on.
 const isDrawn = () => performance.getEntriesByType("paint").length > 0;
+const MOST_BLANK_PICTURES = 3;
 async function drawn() {
   const until = performance.now() + 2000;
-  while (!isDrawn() && performance.now() < until) await frame();
+  for (let blank = 0; blank < MOST_BLANK_PICTURES && !isDrawn() && performance.now() < until; ) {
+    const came = await frame();
+    blank = came && isBlank() ? blank + 1 : 0;
+  }
+}
+
+// Whether all of it has come and there is nothing to see.
+function isBlank() {
+  const page = document.body ?? document.documentElement;
+  return document.readyState === "complete" && (!page || (oneLine(page.innerText ?? "") === "" && ![...page.querySelectorAll("*")].some(isSeen)));
 }
 
 // Moves the windows around its own too, as far as it has to be. A frame that is out of sight draws nothing.
@@ -271,7 +282,7 @@ verbs.box = async ({ selector }) => {
   let corner = { x, y };
   let view = element.ownerDocument.defaultView;
   for (let holder; (holder = holderOf(view)); view = holder.ownerDocument.defaultView) corner = aroundFrame(holder, corner);
-  if (view !== view.top) return blocked(element, "is in a frame of another site, of which there is no picture");
+  if (view !== view.top) return blocked(element, 'is in a frame of another site, of which only all can be pictured: selector "iframe" is the first frame of the page');
   return { place: { ratio: devicePixelRatio, x: corner.x + view.scrollX, y: corner.y + view.scrollY, width, height } };
 };
 

@@ -21,7 +21,7 @@ function unheard(at, kinds, hear) {
 function disarm() {
   if (!armed) return;
   for (const [at, hear] of armed.listeners) unheard(at, WATCHED, hear);
-  clearTimeout(armed.timer);
+  armed.callOff();
   armed = null;
 }
 
@@ -37,14 +37,14 @@ function arm(element, { token, ends, times = 1, kind = "pointer" }) {
   stirred();
   const closed = kind === "pointer" ? closedRoot(element) : null;
   const mine = {
-    element, token, ends, times, kind, hit: null, missed: null, pressed: null, released: null, up: false, clicks: 0, own: 0, listeners: [], timer: 0, done: () => {},
+    element, token, ends, times, kind, hit: null, missed: null, pressed: null, released: null, up: false, clicks: 0, own: 0, listeners: [], callOff: NOTHING, done: () => {},
   };
   const hear = (event) => armed === mine && event.isTrusted && heard(mine, event, closed);
   mine.listeners.push([element.ownerDocument.defaultView, hear]);
   if (closed) mine.listeners.push([closed, hear]);
   for (const [at, listener] of mine.listeners) for (const type of WATCHED) at.addEventListener(type, listener, true);
   // Keys are only counted, and a long text takes its time.
-  if (kind === "pointer") mine.timer = later(disarm, LONGEST_MS);
+  if (kind === "pointer") mine.callOff = later(disarm, LONGEST_MS);
   armed = mine;
 }
 

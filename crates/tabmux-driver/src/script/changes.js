@@ -17,8 +17,8 @@ verbs.changes = async ({ most, patience, fresh, again, workers }) => {
   const { children } = await survey(document.documentElement);
   const lines = linesOf(children);
   look.known = lines;
-  if (before === null || fresh) return { first: true, text: outline(lines, most) };
-  return { first: false, text: difference(before.map(remembered), lines.map(remembered), most) };
+  if (before === null || fresh) return { first: true, text: outline(lines, most), site: siteOf() };
+  return { first: false, text: difference(before.map(remembered), lines.map(remembered), most), site: siteOf() };
 };
 
 // The beginning of a page nobody has seen yet.

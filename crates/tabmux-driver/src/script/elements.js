@@ -6,7 +6,7 @@ verbs.elements = ({ most, others = [] }) => {
   const found = [];
   const selectors = new Selectors();
   const inFrame = globalThis !== globalThis.top;
-  const where = (element) => (inFrame ? { frame: globalThis.origin, ref: `e${refs.of(element)}` } : {});
+  const where = (element) => (inFrame ? { frame: siteOf(), ref: `e${refs.of(element)}` } : {});
   let left = 0;
   for (const element of document.querySelectorAll("*")) {
     const bears = bearsWords(element);

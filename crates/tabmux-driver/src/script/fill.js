@@ -130,9 +130,9 @@ const PLANS = {
     if (reached !== value.trim().toLowerCase()) return { ...blocked(element, `takes a colour such as #ff8800, not ${JSON.stringify(value)}`), final: true };
     field.wanted = reached;
     if (reached === before) return { plan: "done" };
-    const late = later(() => (element.type = "color"), LONGEST_MS);
+    const callOff = later(() => (element.type = "color"), LONGEST_MS);
     field.leave = () => {
-      clearTimeout(late);
+      callOff();
       element.type = "color";
     };
     element.type = "text";
@@ -210,8 +210,8 @@ verbs.fill = async ({ value, token, ...wanted }) => {
   const { element } = field;
   if (got.plan === "click") arm(standIn(element), { token: 0, ends: "click" });
   if (got.plan !== "choose") follow(token, field.kind === "date");
-  const { plan, text, keys } = got;
-  return { ...told({ ...got, element }), plan, text, keys };
+  const { plan, text, keys, indexes } = got;
+  return { ...told({ ...got, element }), plan, text, keys, indexes };
 };
 
 const letters = (text) => text.replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();

@@ -17,3 +17,6 @@ function framePath(view) {
   }
   return path;
 }
+
+// Where a document is from. One in a sandbox is of no site, whatever its address; one without an address is called as its frame is.
+const siteOf = () => [globalThis.origin, location.origin].find((origin) => origin !== "null") ?? location.href.split(",")[0].slice(0, 100);

@@ -124,17 +124,42 @@ const CONTROLS =
   "button,a[href],input,select,textarea,label,summary,option,[role=button],[role=link],[role=tab],[role=menuitem],[role=option]," +
   "[role=checkbox],[role=radio],[role=switch],[role=treeitem],[onclick]";
 
-// Of what bears the words and is seen: what can be acted upon before headings and prose, what says just that before what says more.
-function best(matches, { text }) {
-  const wanted = oneLine(text).toLowerCase();
-  const rank = (element) => {
-    const control = element.closest(CONTROLS);
-    return (isSeen(element) ? 0 : 4) + (control ? 0 : 2) + (oneLine(wordsOn(control ?? element)).toLowerCase() === wanted ? 0 : 1);
-  };
-  const ranked = matches.map((element) => [rank(element), element]);
+// How well one that bears the words fits them, less being better: what is seen before what is not, then what can be acted upon before
+// headings and prose, then what says just that before what says more.
+const UNSEEN = 4;
+
+function rankOf(element, { text }) {
+  const control = element.closest(CONTROLS);
+  const exactly = oneLine(wordsOn(control ?? element)).toLowerCase() === oneLine(text).toLowerCase();
+  return (isSeen(element) ? 0 : UNSEEN) + (control ? 0 : 2) + (exactly ? 0 : 1);
+}
+
+function best(matches, words) {
+  const ranked = matches.map((element) => [rankOf(element, words), element]);
   const least = Math.min(...ranked.map(([rank]) => rank));
   return ranked.filter(([rank]) => rank === least).map(([, element]) => element);
 }
+
+// How many of this very document are meant, and how well they fit; or whether it has the focus. Each document answers for itself, so that
+// nothing is counted twice, and nothing is done to it: only one of several is to be acted in.
+verbs.seek = ({ selector, anyway, opened }) => {
+  const path = framePath(globalThis);
+  if (!selector) {
+    const has = document.hasFocus();
+    return { path, matched: !focused().foreign && (anyway || has) ? 1 : 0, rank: has ? 0 : UNSEEN };
+  }
+  let matches = [];
+  try {
+    matches = matchesOf(selector).filter((element) => element.ownerDocument === document);
+  } catch {
+    // What is no selector, the page's own document says.
+  }
+  if (selector.by === "text") matches = best(matches, selector.words);
+  if (matches.length === 0) return { path, matched: 0, hidden: !opened && mayHide() };
+  const seen = matches.filter(isSeen).length;
+  const rank = selector.by === "text" ? rankOf(matches[0], selector.words) : seen > 0 ? 0 : UNSEEN;
+  return { path, matched: seen || matches.length, rank };
+};
 
 // Whether one can be seen in this very document, be it without any extent; a text says why the selector is none.
 verbs.sees = (selector) => {

@@ -31,21 +31,34 @@ class Asked {
 const timers = new Asked((view) => view.setTimeout(NOTHING), (view, number) => view.clearTimeout(number));
 const pictures = new Asked((view) => view.requestAnimationFrame(NOTHING), (view, number) => view.cancelAnimationFrame(number));
 
-// All timers of this script are set here.
+// A document that may not run scripts (most mail in a page: a frame sandboxed without `allow-scripts`) fires no timers, ours neither,
+// and complains of each. Tasks it runs.
+const MUTE = matchMedia("(scripting: none)").matches && globalThis.scheduler?.postTask !== undefined;
+
+// All timers of this script are set here; it gives what calls one off.
 function later(work, ms = 0) {
+  if (MUTE) return task(work, ms);
   timers.note();
-  return setTimeout(work, ms);
+  const timer = setTimeout(work, ms);
+  return () => clearTimeout(timer);
 }
+
+function task(work, delay) {
+  const off = new AbortController();
+  scheduler.postTask(work, { delay, signal: off.signal }).catch(NOTHING);
+  return () => off.abort();
+}
+
 const pause = (ms) => new Promise((done) => later(done, ms));
 
-// Comes with the next picture of the page; by the clock where none is drawn.
+// Comes with the next picture of the page, and says so; by the clock where none is drawn.
 const frame = () =>
   new Promise((done) => {
-    const late = later(done, 500);
+    const callOff = later(() => done(false), 500);
     pictures.note();
     requestAnimationFrame(() => {
-      clearTimeout(late);
-      done();
+      callOff();
+      done(true);
     });
   });
 
@@ -129,9 +142,9 @@ function lookOver() {
     mine.stop();
   });
   observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-  const late = later(() => observer.disconnect(), 5000);
+  const callOff = later(() => observer.disconnect(), 5000);
   mine.stop = () => {
-    clearTimeout(late);
+    callOff();
     observer.disconnect();
   };
   lookedOver = mine;
@@ -203,5 +216,5 @@ async function settled(view) {
   const still = lastAsked.get(view) === asked;
   lastAsked.set(view, asked);
   const drawing = frame();
-  if (!still || (await Promise.race([idle(), drawing])) < PICTURE_MS) await drawing;
+  if (!still || (await Promise.race([idle(), drawing.then(() => PICTURE_MS)])) < PICTURE_MS) await drawing;
 }

@@ -37,10 +37,11 @@ const sees = (selector) => verbs.sees(selector) === true;
 const isGone = ({ gone, goneSelector, main }) =>
   !(main && document.readyState === "loading") && !wordsShown().includes(plainly(gone)) && !(goneSelector && sees(goneSelector));
 
+const holdersHere = () =>
+  globalThis.length === 0 ? [] : [document, ...shadowsBelow(document)].flatMap((root) => [...root.querySelectorAll("iframe,frame,object,embed")]);
+
 // Which frames in this document nobody sees, by their places in its window. Only the document around a frame knows that.
-function framesHidden() {
-  if (globalThis.length === 0) return [];
-  const holders = [document, ...shadowsBelow(document)].flatMap((root) => [...root.querySelectorAll("iframe,frame,object,embed")]);
+function framesHidden(holders = holdersHere()) {
   const hidden = new Set();
   for (const holder of holders) {
     if (!holder.checkVisibility({ visibilityProperty: true }) || holder.clientWidth < 2 || holder.clientHeight < 2) hidden.add(holder.contentWindow);
@@ -48,7 +49,11 @@ function framesHidden() {
   return Array.from({ length: globalThis.length }, (_, at) => at).filter((at) => hidden.has(globalThis[at]));
 }
 
-verbs.hiding = () => ({ path: framePath(globalThis), hidden: framesHidden() });
+// Frames have their places in a window as they came into it; in the document they may stand in another order.
+verbs.hiding = () => {
+  const holders = holdersHere();
+  return { path: framePath(globalThis), hidden: framesHidden(holders), order: holders.map(frameIndex).filter((at) => at >= 0) };
+};
 
 function outlook(wanted) {
   const selector = wanted.selector === undefined || verbs.sees(wanted.selector);
@@ -65,8 +70,8 @@ const differ = (now, known) => known === null || now.problem !== undefined || PA
 verbs.watch = (wanted, known, key) =>
   new Promise((resolve) => {
     let next = watches.get(key)?.next ?? 0;
-    let timer;
-    const changed = () => (timer ??= later(look, Math.max(0, next - performance.now())));
+    let soon;
+    const changed = () => (soon ??= later(look, Math.max(0, next - performance.now())));
     const observer = new MutationObserver(changed);
     let clock;
     const tick = () => {
@@ -75,14 +80,14 @@ verbs.watch = (wanted, known, key) =>
     };
     const observed = new WeakSet();
     const stop = () => {
-      clearTimeout(timer);
-      clearTimeout(clock);
+      soon?.();
+      clock?.();
       observer.disconnect();
       for (const event of TELLING) removeEventListener(event, changed, true);
     };
     function look() {
       const began = performance.now();
-      timer = undefined;
+      soon = undefined;
       for (const root of [document, ...shadowsBelow(document)]) {
         if (!observed.has(root)) observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true });
         observed.add(root);

@@ -134,3 +134,26 @@ fn the_nearest_tool_is_the_one_that_was_meant() {
     }
     assert_eq!(nearest("zzzz"), None);
 }
+
+/// Whoever comes from another tool writes its words.
+#[test]
+fn the_words_of_other_tools_are_known() {
+    for (tool, theirs, ours) in [
+        ("evaluate", "expression", "script"),
+        ("evaluate", "function", "script"),
+        ("click_element", "ref", "selector"),
+        ("select_page", "index", "pageIdx"),
+        ("screenshot", "path", "file"),
+        ("set_value", "text", "value"),
+        ("type_text", "value", "text"),
+    ] {
+        let schema = crate::schema(crate::find(tool).unwrap());
+        let known = schema["properties"].as_object().unwrap().keys().map(String::as_str);
+        assert_eq!(super::nearest(theirs, known), Some(ours), "{tool}");
+    }
+    // Each word of ours is an argument or a tool.
+    let schemas: Vec<_> = crate::TABLE.iter().map(crate::schema).collect();
+    for (_, ours) in super::OTHERS_WORDS {
+        assert!(crate::find(ours).is_some() || schemas.iter().any(|schema| schema["properties"].get(ours).is_some()), "{ours}");
+    }
+}

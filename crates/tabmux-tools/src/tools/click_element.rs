@@ -96,7 +96,7 @@ mod tests {
         pages.call("navigate", json!({ "url": "http://a.test/" })).await.unwrap();
         let refused = async |args| pages.call("click_element", args).await.unwrap_err();
         insta::assert_snapshot!(refused(json!({ "selector": "#off" })).await, @r#"[element_not_actionable] e15 button "Off" is disabled. Look at the page, put that right, then try again."#);
-        insta::assert_snapshot!(refused(json!({ "selector": "e3" })).await, @"[stale_ref] e3 is not on the page any more. Take a snapshot to see what is there now.");
+        insta::assert_snapshot!(refused(json!({ "selector": "e3" })).await, @"[stale_ref] e3 is not on the page (any more). Take a snapshot to see what is there now.");
         insta::assert_snapshot!(refused(json!({ "selector": "#none" })).await, @r##"[element_not_found] No element matches "#none". Look at the page again, then give another selector."##);
         insta::assert_snapshot!(refused(json!({ "selector": "text=\"a" })).await, @r#"[bad_argument] "text=\"a" is no selector: the quoted text does not end as it begins. Give a ref such as e12, CSS, XPath (//…), ~accessibility-id, text=… or role=button[name="…"]."#);
         insta::assert_snapshot!(refused(json!({ "selector": "#go", "button": "up" })).await, @r#"[bad_argument] Argument button is "up". It must be left, right or middle."#);

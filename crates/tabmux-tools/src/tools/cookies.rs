@@ -1,6 +1,8 @@
 //! Lists, sets and forgets the cookies of the session, whatever their site. What is listed can be set again as it is, but
 //! for characters nobody can see, which are written out: a site chooses its cookies, and an agent reads them.
 
+use std::time::SystemTime;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,7 +87,15 @@ impl PageTool for Keep {
             None => Ok(Reply::text("Cleared all cookies.")),
             Some(set) => {
                 let cleared = if clear { "Cleared all cookies, then set" } else { "Set" };
-                Ok(Reply::text(format!("{cleared} {}.", counted(set.len(), "cookie"))).with("set", set.len()))
+                // A browser takes them and forgets what had their name.
+                let now = SystemTime::now();
+                let over: Vec<_> = set.iter().filter(|cookie| cookie.is_over(now)).collect();
+                let kept = set.len() - over.len();
+                let gone = match over.is_empty() {
+                    true => String::new(),
+                    false => format!(" No cookie any more, because it expires in the past: {}.", listed_names(&over)),
+                };
+                Ok(Reply::text(format!("{cleared} {}.{gone}", counted(kept, "cookie"))).with("set", kept))
             }
         }
     }
@@ -101,20 +111,23 @@ async fn put(context: &dyn Context, set: &[Cookie], else_done: &str) -> Result<(
     if refused.is_empty() {
         return Ok(());
     }
-    let named = |place: &usize| {
-        let Cookie { name, domain, .. } = &set[*place];
-        format!("{:?} of {:?}", visible::short(name, MAX_VALUE_BYTES), visible::short(domain, MAX_VALUE_BYTES))
-    };
-    let more = refused.len().saturating_sub(MAX_NAMED);
-    let mut names: Vec<_> = refused.iter().take(MAX_NAMED).map(named).collect();
-    names.extend((more > 0).then(|| format!("{more} more")));
+    let names = listed_names(&refused.iter().map(|place| &set[*place]).collect::<Vec<_>>());
     let taken = match set.len() - refused.len() {
         0 => String::new(),
         1 => " The other one is set.".to_owned(),
         others => format!(" The {others} others are set."),
     };
-    let message = after(format!("The browser does not take the cookie {}.{taken}", names.join(", ")));
+    let message = after(format!("The browser does not take the cookie {names}.{taken}"));
     Err(Fault::new(Code::BadArgument, message, "Give it a name, a value and a domain that fit together."))
+}
+
+fn listed_names(cookies: &[&Cookie]) -> String {
+    let short = |text: &str| visible::short(text, MAX_VALUE_BYTES);
+    let more = cookies.len().saturating_sub(MAX_NAMED);
+    let mut names: Vec<_> =
+        cookies.iter().take(MAX_NAMED).map(|cookie| format!("{:?} of {:?}", short(&cookie.name), short(&cookie.domain))).collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    names.join(", ")
 }
 
 impl NewCookie {
@@ -253,6 +266,16 @@ mod tests {
     }
 
     /// An error says what was done; what only the browser refuses is found out before anything is cleared.
+    #[tokio::test]
+    async fn a_cookie_that_is_over_when_it_is_set_is_not_told_as_set() {
+        let pages = TestPages::new().await;
+        let cookie = |name: &str, expires: f64| json!({ "name": name, "value": "1", "domain": "a.test", "expires": expires });
+        let set = json!({ "set": [cookie("old", 1.0), cookie("session", -1.0), cookie("new", 4e9)] });
+        let reply = pages.call("cookies", set).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @r#"Set 2 cookies. No cookie any more, because it expires in the past: "old" of "a.test"."#);
+        assert_eq!(reply.result["set"], 2);
+    }
+
     #[tokio::test]
     async fn a_cookie_that_the_browser_refuses_loses_itself_only() {
         let pages = TestPages::new().await;

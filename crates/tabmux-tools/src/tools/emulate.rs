@@ -109,8 +109,10 @@ impl PageTool for Change {
         let wanted = added(set, if reset { Emulation::default() } else { former })?;
         // A browser forgets no login while its context lives.
         let stays = if was_logged_in.is_some() && was_logged_in != wanted.credentials { STAYS_LOGGED_IN } else { "" };
-        let (named, beyond) = (said(&wanted), out_of_reach(&wanted));
         cx.emulate(wanted).await?;
+        // The client's own viewport is there again when no other one is.
+        let now = cx.context().await?.emulation();
+        let (named, beyond) = (said(&now), out_of_reach(&now));
         let text = if named.is_empty() { "Nothing is emulated any more.".to_owned() } else { format!("Emulated now: {named}.{beyond}") };
         Ok(Reply::text(format!("{text}{stays}")))
     }
@@ -264,12 +266,15 @@ fn said(emulation: &Emulation) -> String {
 const STAYS_LOGGED_IN: &str = " Sites that took the former httpCredentials keep that login; be somebody else there in another session.";
 
 /// Whom no browser lets us take off the network or slow down.
-fn out_of_reach(emulation: &Emulation) -> &'static str {
-    match (emulation.offline, emulation.network) {
+fn out_of_reach(emulation: &Emulation) -> String {
+    let network = match (emulation.offline, emulation.network) {
         (Some(true), _) => " Shared and service workers, and workers of workers, stay online.",
         (_, Some(_)) => " Workers are not slowed down.",
         _ => "",
-    }
+    };
+    // Full Chromium keeps those in a process of their own and lets nobody log in there.
+    let frames = if emulation.credentials.is_some() { " A full Chromium does not log in frames of other sites." } else { "" };
+    format!("{network}{frames}")
 }
 
 #[cfg(test)]
@@ -287,7 +292,8 @@ mod tests {
             "httpCredentials": { "username": "ann", "password": "hunter2" } });
         assert_eq!(
             said(json!({ "set": all })).await,
-            "Emulated now: viewport, mobile, timezone, colorScheme, geolocation, permissions, httpCredentials."
+            "Emulated now: viewport, mobile, timezone, colorScheme, geolocation, permissions, httpCredentials. \
+             A full Chromium does not log in frames of other sites."
         );
         let stays = "Sites that took the former httpCredentials keep that login; be somebody else there in another session.";
         let only = json!({ "set": { "timezone": "Europe/Paris" }, "reset": true });

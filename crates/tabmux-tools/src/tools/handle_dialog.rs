@@ -7,7 +7,7 @@ use tabmux_core::{Code, Fault, TabId};
 use tabmux_driver::{Dialog, DialogAnswer, DriverError};
 
 use crate::arguments::{of_page, own_schema};
-use crate::reply::failed;
+use crate::reply::{failed, place};
 use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -51,7 +51,10 @@ impl PageTool for Answer {
             Err(DriverError::NoDialog) => return Err(none_open(tab, &cx.asking())),
             answered => answered.map_err(failed)?,
         };
-        let text = format!("{verb} the {}: {}.", dialog.kind, visible::quoted(&dialog.text));
+        let text = match dialog.kind.as_str() {
+            "beforeunload" => format!("{verb} the beforeunload: the page is at {}.", place(&*page)),
+            kind => format!("{verb} the {kind}: {}.", visible::quoted(&dialog.text)),
+        };
         Ok(Reply::text(text).about(tab, &page).with("dialog", dialog.kind))
     }
 

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tabmux_core::{Code, Fault};
-use tabmux_driver::{Domains, DriverError, Navigation};
+use tabmux_core::{Code, Fault, TabId};
+use tabmux_driver::{Domains, DriverError, Navigation, Page};
 
 use super::navigate::not_loaded;
 use crate::arguments::{of_page, own_schema};
@@ -32,27 +32,16 @@ struct Open;
 
 #[async_trait]
 impl PageTool for Open {
-    /// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it. One whose address
-    /// gave no document stays, for what it may have given instead: a download is the session's, and goes on in it.
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let url = read(&args, cx.domains())?;
         url.as_deref().map_or(Ok(()), |url| cx.may_go(url))?;
+        let before = cx.current();
         let (tab, page) = cx.open().await?;
         if let Some(url) = &url {
-            let went = page.navigate(Navigation::To(url)).await;
-            let unreached = matches!(went, Err(DriverError::NavigationFailed(_) | DriverError::CertificateRefused(_)));
-            let went = went.map_err(|error| {
-                let misspelt = matches!(error, DriverError::NavigationFailed(_));
-                let fault = address::failed_at(error, &*page, cx.domains());
-                // There is no tab to navigate again.
-                if misspelt && fault.code == Code::NavigationFailed { fault.with_hint("Check the URL, then open it again.") } else { fault }
-            });
-            if unreached {
-                // The failed navigation is the news, whatever closing says.
-                let _ = cx.close(&PageRef::Tab(tab.to_string())).await;
+            match page.navigate(Navigation::To(url)).await {
+                Ok(()) => cx.moved(tab),
+                Err(error) => return Err(undone(cx, error, tab, &*page, before).await),
             }
-            went?;
-            cx.moved(tab);
         }
         Ok(arrived(&format!("Opened tab {tab}:"), tab, &page))
     }
@@ -67,6 +56,33 @@ impl PageTool for Open {
 
     fn late(&self, args: &Arguments) -> Option<Late> {
         of_page::<NewPage>(args).ok()?.url.map(|url| not_loaded(&visible::line(&url)))
+    }
+}
+
+/// A tab whose first page cannot be reached is closed again: the call failed, so nothing is left of it, and which tab is current is as before. One
+/// whose address gave no document stays, for what it may have given instead: a download is the session's, and goes on in it.
+async fn undone(cx: &dyn Pages, error: DriverError, tab: TabId, page: &dyn Page, before: Option<TabId>) -> Fault {
+    let unreached = matches!(error, DriverError::NavigationFailed(_) | DriverError::CertificateRefused(_));
+    let nothing = match &error {
+        DriverError::NoDocument(url) => Some(format!("net::ERR_ABORTED at {url}: it gives a download or an empty answer")),
+        DriverError::BecameDownload(url) => Some(format!("{url} is a download, which began")),
+        _ => None,
+    };
+    let misspelt = matches!(error, DriverError::NavigationFailed(_));
+    let mut fault = address::failed_at(error, page, cx.domains());
+    if misspelt && fault.code == Code::NavigationFailed {
+        // There is no tab to navigate again.
+        fault = fault.with_hint("Check the URL, then open it again.");
+    }
+    // The failed navigation is the news, whatever closing says and choosing.
+    if unreached {
+        let _ = cx.close(&PageRef::Tab(tab.to_string())).await;
+    }
+    let Some(before) = before.filter(|_| unreached || nothing.is_some()) else { return fault };
+    let back = cx.select(&PageRef::Tab(before.to_string())).await.is_ok();
+    match nothing.filter(|_| fault.code == Code::NavigationFailed) {
+        Some(what) if back => Fault { message: format!("{what}; the new tab {tab} is blank, and {before} is current as before."), ..fault },
+        _ => fault,
     }
 }
 
@@ -99,5 +115,21 @@ mod tests {
             assert_eq!(pages.call("new_page", json!({ "url": url })).await.unwrap_err().code, code);
             assert_eq!(pages.tabs(), []);
         }
+    }
+
+    /// Or the next call without a tab works in another one than before, unsaid.
+    #[tokio::test]
+    async fn a_tab_that_cannot_load_leaves_the_current_one_current() {
+        let pages = TestPages::new().await;
+        for _ in 0..3 {
+            pages.call("new_page", json!({})).await.unwrap();
+        }
+        pages.call("select_page", json!({ "tabId": "t2" })).await.unwrap();
+        pages.call("new_page", json!({ "url": "http://fail.test/" })).await.unwrap_err();
+        let current = || pages.tabs().into_iter().find(|(_, current)| *current).map(|(tab, _)| tab);
+        assert_eq!(current().as_deref(), Some("t2"));
+        let fault = pages.call("new_page", json!({ "url": "http://a.test/download" })).await.unwrap_err();
+        insta::assert_snapshot!(fault, @"[navigation_failed] http://a.test/download is a download, which began; the new tab t5 is blank, and t2 is current as before. Call downloads with wait: true, which gives its path.");
+        assert_eq!((current().as_deref(), pages.tabs().len()), (Some("t2"), 4));
     }
 }

@@ -141,7 +141,7 @@ mod tests {
     async fn a_ref_that_is_gone_is_said() {
         let pages = TestPages::new().await;
         let fault = pages.call("snapshot", json!({ "selector": "e7" })).await.unwrap_err();
-        insta::assert_snapshot!(fault, @"[stale_ref] e7 is not on the page any more. Take a snapshot to see what is there now.");
+        insta::assert_snapshot!(fault, @"[stale_ref] e7 is not on the page (any more). Take a snapshot to see what is there now.");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::start::Absent;
 
 pub(super) fn run(config: &Config, form: Form, absent: Absent, tool: String, args: Map<String, Value>, at: At) -> Outcome {
     let args = with_absolute_file(&tool, args, &config.env.cwd)?;
-    let reply = call(config, absent, tool, place(args, at))?;
+    let reply = call(config, absent, tool, place(args, at, config.env.variables.get("TABMUX_SESSION"))?)?;
     if form == Form::Text {
         beside(&reply).into_iter().for_each(output::note);
     }
@@ -77,16 +77,22 @@ fn with_absolute_file(tool: &str, mut args: Map<String, Value>, cwd: &Path) -> O
     Ok(args)
 }
 
-fn place(mut args: Map<String, Value>, at: At) -> Map<String, Value> {
-    let mut put = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            args.insert(name.into(), value);
+/// Flags become arguments. An argument wins over the variable that a flag stands for; against the flag itself nobody knows which is meant.
+fn place(mut args: Map<String, Value>, at: At, variable: Option<&String>) -> Outcome<Map<String, Value>> {
+    let target = at.target.filter(|name| !name.is_empty() && (variable != Some(name) || !args.contains_key("sessionId")));
+    let flags = [
+        ("sessionId", "-t", target.map(Value::String)),
+        ("tabId", "--tab", at.tab.map(Value::String)),
+        ("timeout", "--timeout", at.timeout.map(Into::into)),
+    ];
+    for (name, flag, value) in flags {
+        let Some(value) = value else { continue };
+        if let Some(other) = args.get(name).filter(|other| **other != value) {
+            return Err(Failure::usage(format!("{flag} is {value}, and {name} is {other}."), format!("Give either {flag} or {name}.")));
         }
-    };
-    put("sessionId", at.target.filter(|name| !name.is_empty()).map(Value::String));
-    put("tabId", at.tab.map(Value::String));
-    put("timeout", at.timeout.map(Into::into));
-    args
+        args.insert(name.into(), value);
+    }
+    Ok(args)
 }
 
 /// What was said beside the result: news of the session, and how the call fared.
@@ -165,7 +171,18 @@ mod tests {
     #[test]
     fn the_place_of_a_call_goes_into_its_arguments() {
         let at = At { target: Some("web".into()), tab: Some("t2".into()), timeout: Some(50) };
-        assert_eq!(Value::Object(place(Map::new(), at)), json!({"sessionId": "web", "tabId": "t2", "timeout": 50}));
-        assert!(place(Map::new(), At { target: Some(String::new()), ..At::default() }).is_empty());
+        assert_eq!(Value::Object(place(Map::new(), at, None).unwrap()), json!({"sessionId": "web", "tabId": "t2", "timeout": 50}));
+        assert!(place(Map::new(), At { target: Some(String::new()), ..At::default() }, None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn two_places_for_one_call_are_refused_and_a_variable_gives_way() {
+        let args = || Map::from_iter([("sessionId".to_owned(), Value::from("b"))]);
+        let to = |target: &str| At { target: Some(target.into()), ..At::default() };
+        let refused = place(args(), to("a"), None).unwrap_err();
+        assert_eq!((refused.exit, refused.fault.message.as_str()), (Exit::WrongUsage, "-t is \"a\", and sessionId is \"b\"."));
+        assert_eq!(place(args(), to("b"), None).unwrap(), args());
+        assert_eq!(place(args(), to("a"), Some(&"a".to_owned())).unwrap(), args(), "TABMUX_SESSION");
+        assert!(place(args(), to("c"), Some(&"a".to_owned())).is_err());
     }
 }

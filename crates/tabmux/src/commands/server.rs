@@ -18,6 +18,9 @@ use crate::settings::Config;
 
 /// Draining takes up to 5 s.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a daemon that lives without listening is left to itself before it is looked for again; each time longer.
+const GLANCE: Duration = Duration::from_millis(20);
+const LONGEST_GLANCE: Duration = Duration::from_millis(250);
 
 pub(super) fn status(config: &Config, form: Form) -> Outcome {
     let mut control = match (Control::find(config)?, form) {
@@ -83,30 +86,35 @@ pub(super) fn tokens_by_session(tokens: &Value) -> Vec<(String, String)> {
 
 /// Ends the daemon and returns when it is really gone.
 pub(super) fn stop(config: &Config, form: Form) -> Outcome {
-    let lock = &config.settings.paths.lock;
-    let found = match Control::find(config)? {
-        // Somebody may be starting one right now.
-        None if rundir::lock_state(&config.places.start_lock)? == LockState::Held => {
-            rundir::await_free(&config.places.start_lock, GONE_WITHIN).ok();
-            Control::find(config)?
-        }
-        found => found,
-    };
-    // It may hold its lock for a moment after it stopped listening.
-    let leaving = found.is_none() && rundir::lock_state(lock)? == LockState::Held;
-    if leaving {
-        rundir::await_free(lock, GONE_WITHIN).map_err(|_| still_there(config))?;
-    }
+    let (found, left) = find_for_good(config)?;
     let stopped = match found {
         Some(control) => end(config, control)?,
         // A killed daemon's browsers live on for the grace time. Its successor ends them, as every daemon does at its end.
         None if tabmux_daemon::browsers_are_left(&config.settings) => end(config, Control::open_or_start(config)?)?,
-        None => leaving,
+        None => left,
     };
     if form == Form::Text && !stopped {
         output::note("No daemon was running.");
     }
     output::report(form, &json!({"stopped": stopped}), String::new)
+}
+
+/// The daemon, also one that is just coming up. Where there is none: whether one was just leaving, and is gone now.
+fn find_for_good(config: &Config) -> Outcome<(Option<Control>, bool)> {
+    let (lock, deadline) = (&config.settings.paths.lock, Instant::now() + GONE_WITHIN);
+    let (mut left, mut glance) = (false, GLANCE);
+    loop {
+        let found = Control::find(config)?;
+        if found.is_some() || rundir::lock_state(lock)? == LockState::Free {
+            return Ok((found, left));
+        }
+        if Instant::now() >= deadline {
+            return Err(still_there(config));
+        }
+        // One that lives without listening leaves, or it began to listen since we looked; so it is looked for again.
+        left = rundir::await_free(lock, glance).is_ok();
+        glance = (glance * 2).min(LONGEST_GLANCE);
+    }
 }
 
 fn end(config: &Config, mut control: Control) -> Outcome<bool> {

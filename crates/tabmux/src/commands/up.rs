@@ -24,6 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
 use crate::start::{Starter, own_program};
+use succession::Deposed;
 
 /// So many starts in a row may fail before the next one waits.
 const FREE_RESTARTS: u32 = 3;
@@ -64,7 +65,14 @@ pub(super) fn run(config: &Config, form: Form) -> Outcome {
     // A capability could not stop the daemon; whoever runs `up` is its operator.
     let config = &Config { token: None, ..config.clone() };
     config.places.prepare()?;
-    let deposed = succession::depose_older(config)?;
+    let deposed = match succession::depose_older(config)? {
+        Deposed::Nobody => None,
+        Deposed::Place(starting) => Some(starting),
+        Deposed::Stopped => {
+            output::note("The daemon was stopped while it made way.");
+            return Ok(());
+        }
+    };
     let patience = if deposed.is_some() { FORMER_UP } else { Duration::ZERO };
     let _only = rundir::take_lock(&config.places.up_lock, patience).map_err(|error| match error {
         LockError::Held { .. } => Failure::unavailable(
@@ -255,7 +263,7 @@ fn watch(watched: Watched) -> Ended {
             Ok(status) => Ended::Died(status.to_string()),
             Err(error) => Ended::Died(error.to_string()),
         },
-        Watched::Adopted(control) => match control.await_end() {
+        Watched::Adopted(control) => match control.await_end(None) {
             End::Goodbye(why) if why == "stop" => Ended::OnPurpose,
             End::Goodbye(why) if why == "upgrade" => Ended::Replaced,
             End::Goodbye(_) => Ended::Left,

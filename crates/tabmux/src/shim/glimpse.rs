@@ -1,11 +1,15 @@
 //! The little of an MCP line that the shim reads: id and method, and of a tool call its name and era. Lines
 //! themselves pass on byte for byte; what cannot be read here is left for the daemon to judge.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tabmux_wire::edges::is_id;
+use tabmux_wire::hello::WAITED_META;
 
 /// The protocol revision whose results say that they are complete.
 const STATELESS_REVISION: &str = "2026-07-28";
@@ -91,6 +95,25 @@ pub(super) fn params_of(line: &[u8]) -> Option<Value> {
     serde_json::from_str(envelope.params?.get()).ok()
 }
 
+/// The same call, with how long its client has waited for it, so that the next daemon keeps to its deadline. As it is where it has no place for that.
+pub(super) fn with_wait(line: &[u8], waited: Duration) -> Vec<u8> {
+    type Members = BTreeMap<String, Box<RawValue>>;
+    let within = |members: &Members, name: &str| members.get(name).map(|inner| serde_json::from_str::<Members>(inner.get())).transpose();
+    let raw = |members: &Members| serde_json::value::to_raw_value(members);
+    let written = || {
+        let mut request: Members = serde_json::from_slice(line)?;
+        let mut params = within(&request, "params")?.unwrap_or_default();
+        let mut meta = within(&params, "_meta")?.unwrap_or_default();
+        meta.insert(WAITED_META.to_owned(), serde_json::value::to_raw_value(&waited.as_millis())?);
+        params.insert("_meta".to_owned(), raw(&meta)?);
+        request.insert("params".to_owned(), raw(&params)?);
+        let mut line = serde_json::to_vec(&request)?;
+        line.push(b'\n');
+        Ok::<_, serde_json::Error>(line)
+    };
+    written().unwrap_or_else(|_| line.to_vec())
+}
+
 pub(super) fn call_shape(line: &[u8]) -> CallShape {
     let params = serde_json::from_slice::<Envelope<'_>>(line).ok().and_then(|envelope| envelope.params);
     let Some(params) = params.and_then(|raw| serde_json::from_str::<CallParams>(raw.get()).ok()) else { return CallShape::default() };
@@ -112,6 +135,23 @@ mod tests {
         }
         for id in ["1.5", "9223372036854775808", "true", "[1]", "{}", &longer] {
             assert_eq!(request(id), Glimpse::Other, "{id}");
+        }
+    }
+
+    #[test]
+    fn how_long_a_call_was_waited_for_stands_beside_what_it_says() {
+        let again = |line: &str| String::from_utf8(with_wait(line.as_bytes(), Duration::from_millis(1500))).unwrap();
+        let call = r#"{"id":1,"method":"tools/call","params":{"name":"n","arguments":{"x":1.50},"_meta":{"a":12345678901234567890123}}}"#;
+        let expected = concat!(
+            r#"{"id":1,"method":"tools/call","params":{"_meta":{"a":12345678901234567890123,"tabmux/waitedMs":1500},"#,
+            r#""arguments":{"x":1.50},"name":"n"}}"#,
+            "\n"
+        );
+        assert_eq!(again(call), expected);
+        assert_eq!(again(&again(call)), expected);
+        assert_eq!(again(r#"{"id":1}"#), "{\"id\":1,\"params\":{\"_meta\":{\"tabmux/waitedMs\":1500}}}\n");
+        for odd in [r#"{"id":1,"params":[1]}"#, r#"{"id":1,"params":{"_meta":5}}"#, "nonsense"] {
+            assert_eq!(again(odd), odd);
         }
     }
 

@@ -2,12 +2,13 @@
 //! be sent again and which must be answered here. Bounded: first the texts are no longer kept, then requests are refused.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use serde_json::Value;
 use tabmux_core::{Code, Fault};
 
 use super::answer;
-use super::glimpse::{CallShape, call_shape};
+use super::glimpse::{CallShape, call_shape, with_wait};
 
 /// Unanswered requests of one client.
 const MAX_ENTRIES: usize = 65_536;
@@ -61,6 +62,8 @@ struct Entry {
     line: Option<Vec<u8>>,
     delivery: Delivery,
     sends: u8,
+    /// Since when its client waits.
+    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +132,7 @@ impl Ledger {
         self.requests += 1;
         let key = Key::of(&id);
         let line = keep.then(|| line.to_vec());
-        let entry = Entry { order: self.requests, id, method, shape, line, delivery: Delivery::Waiting, sends: 0 };
+        let entry = Entry { order: self.requests, id, method, shape, line, delivery: Delivery::Waiting, sends: 0, since: Instant::now() };
         if let Some(former) = self.entries.insert(key.clone(), entry) {
             self.forget_text(&former);
         }
@@ -170,6 +173,7 @@ impl Ledger {
             {
                 entry.delivery = Delivery::Waiting;
                 self.kept_bytes += line.len();
+                let line = if entry.method == "tools/call" { with_wait(&line, entry.since.elapsed()) } else { line };
                 verdict.again.push(Outgoing { key: Some(key.clone()), line });
                 self.entries.insert(key, entry);
             } else {

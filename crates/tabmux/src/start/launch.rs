@@ -2,6 +2,7 @@
 //! standard output; nothing is polled.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -107,15 +108,17 @@ impl Launcher {
         self.parent = Parent::Supervisor;
     }
 
-    /// Starts the daemon and returns when it is ready, or with the reason why it is not.
-    pub(crate) fn launch(&self) -> Result<Child, Stillborn> {
+    /// Starts the daemon and returns when it is ready, or with the reason why it is not. The daemon holds the start lock too until
+    /// then, so that one whose starter was killed is still seen to be coming.
+    pub(crate) fn launch(&self, starting: &File) -> Result<Child, Stillborn> {
         let io = |error| Stillborn::Refused(Failure::io("The daemon cannot be started", &error));
         let (mine, theirs) = UnixStream::pair().map_err(io)?;
+        let starting = starting.try_clone().map_err(io)?;
         let mut command = Command::new(&self.program);
         command.args(&self.args).envs(self.variables.iter().map(|(name, value)| (name, value)));
         // Who started the daemon is not who it serves.
         command.env_remove("TABMUX_SESSION").env_remove("TABMUX_TOKEN");
-        command.current_dir("/").stdin(Stdio::null()).stdout(OwnedFd::from(theirs)).stderr(Stdio::null());
+        command.current_dir("/").stdin(starting).stdout(OwnedFd::from(theirs)).stderr(Stdio::null());
         let mut child = command.spawn().map_err(io)?;
         // The command holds the child's end; while it lives, the end of the child would not be seen.
         drop(command);

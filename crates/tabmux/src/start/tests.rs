@@ -87,6 +87,7 @@ fn first_daemon(dir: &Path) -> bool {
 fn a_double_lives_only_when_told() {
     let (Ok(mode), Ok(dir)) = (std::env::var(MODE), std::env::var(DIR)) else { return };
     let dir = PathBuf::from(dir);
+    let starting = Inherited::take().unwrap();
     let say = |report: Report| writeln!(std::io::stdout(), "{}", serde_json::to_string(&report).unwrap()).unwrap();
     let Ok(_life) = rundir::take_lock(&dir.join("tabmux.lock"), Duration::from_secs(2)) else { std::process::exit(1) };
     std::fs::write(dir.join(format!("daemon.{}", std::process::id())), "").unwrap();
@@ -102,6 +103,7 @@ fn a_double_lives_only_when_told() {
     let listener = UnixListener::bind(dir.join("new.sock")).unwrap();
     std::fs::rename(dir.join("new.sock"), dir.join("tabmux.sock")).unwrap();
     let leaves = mode == "leaves" && first_daemon(&dir);
+    drop(starting);
     say(Report { tabmux: 1, ready: Some(ReadyReport { listen: None }), error: None });
     for stream in listener.incoming().map(Result::unwrap) {
         if leaves {

@@ -47,6 +47,12 @@ pub fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// Whether a thread of it waits for a file lock, by the name that the daemon gives such threads.
+pub fn waits_for_a_lock(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.into_iter().any(|thread| std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "lock"))
+}
+
 pub fn command_line(pid: u32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tabmux_driver::{Acted, DriverError, Result, Selector};
 
+use super::seek::{SILENT, Sought};
 use super::{CdpPage, report};
 use crate::page::closed::CLOSED_ROUNDS;
 use crate::page::script::{Numbers, failed};
@@ -20,6 +20,9 @@ const ROUND: Duration = Duration::from_millis(200);
 
 /// How long the main frame is asked at most before somebody looks whether a frame of another site has come.
 const ALONE: Duration = Duration::from_secs(1);
+
+/// How much longer than it is told to the page script waits for a frame that moves (`aim.js`).
+const MOVING: Duration = Duration::from_secs(1);
 
 /// What is asked of the page script before anything is done.
 pub(super) struct Order<'a> {
@@ -150,6 +153,7 @@ impl CdpPage {
     pub(super) async fn aim(&self, mut order: Order<'_>) -> Result<Aimed> {
         let until = Instant::now() + order.patience;
         let mut aimed = self.find(&order).await?;
+        let matched = aimed.answer.matched;
         let mut way = 0;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -158,7 +162,7 @@ impl CdpPage {
                 answer => return Ok(Aimed { frame: aimed.frame, answer: answer? }),
             }
             order.wanted["way"] = way.into();
-            aimed = self.find_in(aimed.frame, &order, left).await?.checked(&order)?;
+            aimed = self.find_in(aimed.frame, &order, left).await?.checked(&order)?.of(matched);
         }
     }
 
@@ -192,19 +196,22 @@ impl CdpPage {
     async fn find_among(&self, main: String, order: &Order<'_>, until: Instant) -> Result<Aimed> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let last = left.is_zero();
-            let first = self.find_in(main.clone(), order, if last { Duration::ZERO } else { ROUND.min(left) }).await?;
+            let (last, round) = (left.is_zero(), ROUND.min(left));
+            let first = self.find_in(main.clone(), order, round).await?;
             if !first.answer.is_elsewhere() {
                 return self.go_on(first, order, until).await;
             }
             let strangers = self.state.frames().strangers(&main);
-            let wanted = wanted(order, ROUND.min(left));
-            let found = self.ask_all::<Answer>(&strangers, order.verb, &wanted).await;
-            let found = found.into_iter().find(|(_, answer)| !answer.is_elsewhere()).map(|(frame, answer)| Aimed { frame, answer });
-            match found {
-                Some(found) => return self.go_on(found, order, until).await,
-                None if last => return first.checked(order),
-                None => {}
+            if let Some(Sought { frame, matched }) = self.seek(&strangers, order.selector, &order.wanted["anyway"]).await {
+                match self.find_in(frame, order, round).await {
+                    Ok(found) if !found.answer.is_elsewhere() => return Ok(self.go_on(found, order, until).await?.of(matched)),
+                    // It went meanwhile, alone or with its frame.
+                    Ok(_) | Err(DriverError::Navigated) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if last {
+                return first.checked(order);
             }
         }
     }
@@ -234,15 +241,17 @@ impl CdpPage {
         }
     }
 
-    /// Asks several frames at once; one that goes meanwhile has nothing to say.
-    async fn ask_all<T: DeserializeOwned>(&self, frames: &[String], verb: &str, wanted: &Value) -> Vec<(String, T)> {
+    /// Asks several frames at once for where one of them stands. One that goes meanwhile, or is silent, has nothing to say.
+    async fn ask_around(&self, frames: &[String], wanted: &Value, patience: Duration) -> Option<Answer> {
         let first = self.state.frames().next_ref();
         let step = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         let asked = frames.iter().zip(first..).map(|(frame, first)| async move {
-            let answer = self.script_numbered(frame, verb, wanted, Numbers { first, step }).await.ok()?;
-            Some((frame.clone(), answer))
+            // Nobody but the page itself knows where its own frames are.
+            let patience = if *frame == self.handle.0 { Duration::MAX } else { patience };
+            let answer = self.script_numbered::<Option<Answer>>(frame, "outwards", wanted, Numbers { first, step });
+            tokio::time::timeout(patience, answer).await.ok()?.ok()?
         });
-        join_all(asked).await.into_iter().flatten().collect()
+        join_all(asked).await.into_iter().flatten().next()
     }
 
     /// Where an element is in the document, for a picture of it.
@@ -260,8 +269,7 @@ impl CdpPage {
         if answer.path.len() > 1 {
             around.extend(self.state.frames().strangers(&main));
         }
-        let asked = self.ask_all::<Option<Answer>>(&around, "outwards", &wanted).await;
-        match asked.into_iter().find_map(|(_, answer)| answer) {
+        match self.ask_around(&around, &wanted, patience + MOVING + SILENT).await {
             Some(outer) => outer.or_fault(None).map_err(|error| match error {
                 DriverError::NotActionable(why) => DriverError::NotActionable(format!("{}: {why}", answer.label)),
                 other => other,
@@ -303,6 +311,12 @@ impl CdpPage {
 }
 
 impl Aimed {
+    /// One of so many, in all frames.
+    fn of(mut self, matched: usize) -> Self {
+        self.answer.matched = matched;
+        self
+    }
+
     fn checked(self, order: &Order<'_>) -> Result<Self> {
         Ok(Self { frame: self.frame, answer: self.answer.or_fault(order.selector)? })
     }

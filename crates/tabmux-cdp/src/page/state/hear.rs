@@ -7,6 +7,7 @@ use tabmux_driver::{Dialog, PageEvent};
 use super::{Life, OpenDialog, PageState};
 use crate::event::read;
 use crate::lenient;
+use crate::page::arrival::BEGIN;
 use crate::page::chooser::OpenChooser;
 use crate::page::navigate::is_within;
 use crate::page::{console, traffic};
@@ -32,6 +33,8 @@ impl PageState {
             page::FrameNavigated::METHOD => self.navigated(params),
             page::FrameStartedNavigating::METHOD => self.started(params),
             page::FrameStoppedLoading::METHOD => self.stopped(params),
+            page::FrameScheduledNavigation::METHOD => self.scheduled(params),
+            page::FrameClearedScheduledNavigation::METHOD => self.unscheduled(params),
             page::NavigatedWithinDocument::METHOD => self.moved_within(params),
             page::FrameRequestedNavigation::METHOD => self.asked_for_page(params),
             page::WindowOpen::METHOD => self.opens_page(),
@@ -97,7 +100,6 @@ impl PageState {
             // Chromium leaves the news of a commit out when one navigation overtakes another; the load still says it.
             if progress.loader != event.loader_id {
                 progress.commit(event.loader_id);
-                progress.underway = false;
                 progress.unreachable = false;
             }
             progress.loaded = true;
@@ -125,9 +127,9 @@ impl PageState {
         self.recovered();
         self.progress.send_modify(|progress| {
             progress.commit(frame.loader_id);
-            progress.underway = false;
             // A page from the back/forward cache is there at once and loads nothing.
             progress.loaded = broke_off || event.kind == "BackForwardCacheRestore";
+            progress.stopped = progress.loaded;
             (progress.unreachable, progress.broke_off) = (unreachable, broke_off);
         });
     }
@@ -152,19 +154,34 @@ impl PageState {
             self.progress.send_modify(|progress| {
                 progress.started += 1;
                 progress.underway = true;
+                progress.bound_for = event.url;
             });
         }
     }
 
-    /// Also of one that came to nothing: a download, an empty answer. A document that asked for such a one while it loaded never says that it
-    /// has, and is all there by now.
+    /// Also of one that came to nothing: a download, an empty answer. A document that asked for such a one while it loaded, or that stopped itself
+    /// (`window.stop`), never says that it has loaded, and there is no more to come.
     fn stopped(&self, params: &RawValue) {
         if read::<page::FrameStoppedLoading>(params).is_some_and(|event| event.frame_id == self.main_frame) {
             self.progress.send_modify(|progress| {
                 progress.fruitless += u64::from(progress.underway);
-                progress.loaded |= progress.underway;
+                (progress.loaded, progress.stopped) = (true, true);
                 progress.underway = false;
             });
+        }
+    }
+
+    /// A refresh says how long it will take; a script's wish is for at once.
+    fn scheduled(&self, params: &RawValue) {
+        let event = read::<page::FrameScheduledNavigation>(params).filter(|event| event.frame_id == self.main_frame);
+        if event.is_some_and(|event| event.delay < BEGIN.as_secs_f64() && !is_within(&self.url(), &event.url)) {
+            self.progress.send_modify(|progress| progress.scheduled = true);
+        }
+    }
+
+    fn unscheduled(&self, params: &RawValue) {
+        if read::<page::FrameClearedScheduledNavigation>(params).is_some_and(|event| event.frame_id == self.main_frame) {
+            self.progress.send_modify(|progress| progress.scheduled = false);
         }
     }
 

@@ -17,13 +17,19 @@ pub(in crate::page) struct Progress {
     /// The documents before it, the latest first.
     former: VecDeque<String>,
     pub(in crate::page) loaded: bool,
+    /// The browser is done with it, which it says after the load.
+    pub(in crate::page) stopped: bool,
     /// How often scripts asked for another document, and how often one was begun to be fetched.
     pub(in crate::page) requested: u64,
     pub(in crate::page) started: u64,
     /// How many pages it asked for, in tabs or windows of their own.
     pub(in crate::page) new_pages: u64,
+    /// The document is to give way to another one in a moment, as one with a refresh does.
+    pub(in crate::page) scheduled: bool,
     /// Another document was asked for and is not there yet.
     pub(in crate::page) underway: bool,
+    /// Where that one is.
+    pub(in crate::page) bound_for: String,
     /// How many of those came to nothing, and left the page where it was.
     pub(in crate::page) fruitless: u64,
     /// How many dialogs it has opened.
@@ -58,6 +64,7 @@ impl Progress {
 
     pub(super) fn commit(&mut self, loader: String) {
         self.commits += 1;
+        (self.underway, self.scheduled, self.stopped) = (false, false, false);
         self.former.truncate(FORMER_DOCUMENTS - 1);
         self.former.push_front(std::mem::replace(&mut self.loader, loader));
     }

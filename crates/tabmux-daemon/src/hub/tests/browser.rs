@@ -175,6 +175,7 @@ async fn a_context_is_made_as_the_flags_and_the_call_ask_for() {
         headless: Some(false),
         certificates: Certificates::Ignored,
         emulation: Emulation { viewport: Some((640, 400)), ..Emulation::default() },
+        viewport: Some((640, 400)),
         ..ContextSpec::default()
     };
     house.agent("b").ok("start_browser", json!({})).await;

@@ -103,8 +103,10 @@ async fn an_empty_daemon_decides_to_exit_after_a_minute() {
     let identity = tabmux_core::Identity::Secret("b".into());
     assert!(house.hub.attach(identity, tabmux_core::Link::Connection, Default::default()).is_none());
     let late = agent.begin("navigate", json!({"url": "http://a.test/"})).await;
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let waits = house.hub.settings.clocks.call_deadline - Duration::from_secs(1);
+    tokio::time::sleep(waits).await;
     assert!(!late.is_finished() && house.sessions() == 0, "a late call is neither run nor answered: the next daemon serves it");
+    assert_eq!(late.await.unwrap().unwrap_err().code, Code::Timeout, "unless its time is over first");
 }
 
 /// S1.10: a call inside the daemon keeps it, also one that has no session yet.

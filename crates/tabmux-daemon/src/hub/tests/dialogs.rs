@@ -70,6 +70,22 @@ async fn a_dialog_of_another_tab_is_news_in_the_next_reply() {
     asking.await.unwrap().unwrap();
 }
 
+/// Who was answered with it may have answered it by then.
+#[tokio::test]
+async fn a_dialog_that_a_call_was_answered_with_is_no_news_any_more() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    agent.ok("evaluate", json!({"script": "1"})).await;
+    let page = house.session().page(TabId(1)).unwrap();
+    let asking = tokio::spawn(async move { page.evaluate("alert(\"late\")").await });
+    eventually("the news is in", || house.session().waiting().1 == 1).await;
+    assert_eq!(agent.code("read_text", json!({})).await, Code::DialogOpen);
+    let answered = agent.ok("handle_dialog", json!({})).await.text;
+    assert!(answered.starts_with("Accepted the alert: \"late\"."), "{answered}");
+    asking.await.unwrap().unwrap();
+}
+
 /// Also one of the tab the last call worked on: that call has ended and cannot be told any more.
 #[tokio::test]
 async fn a_dialog_that_opens_after_the_call_is_news_too() {

@@ -131,6 +131,20 @@ async fn a_call_without_a_timeout_has_the_settings_deadline() {
     assert!(fault.hint.contains("600000"), "{fault}");
 }
 
+/// The deadline is the caller's: what it waited for at a daemon that died is part of it.
+#[tokio::test]
+async fn a_call_that_was_waited_for_before_has_what_is_left_of_its_time() {
+    let house = House::new();
+    let agent = with_session(&house).await;
+    tokio::time::pause();
+    for (waited, left) in [(20, 10), (40, 0)] {
+        let began = tokio::time::Instant::now();
+        let fault = agent.fault_after(Duration::from_secs(waited), "evaluate", script("hang()")).await;
+        assert_eq!((fault.code, began.elapsed().as_secs()), (Code::Timeout, left));
+        assert!(fault.message.contains("within 30000 ms"), "{fault}");
+    }
+}
+
 #[tokio::test]
 async fn a_cancelled_call_ends_at_once_whether_it_waits_or_runs() {
     let house = House::new();

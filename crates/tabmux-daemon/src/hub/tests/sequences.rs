@@ -209,7 +209,7 @@ async fn a_sequence_that_has_begun_is_finished_before_a_newer_daemon_takes_over(
     let house = House::new();
     let agent = session(&house, "a").await;
     let sequence = agent.begin("execute_sequence", json!({ "actions": [evaluate("sleep(20)"), evaluate("count()")] })).await;
-    house.hub.make_way();
+    house.hub.hold_back();
     house.hub.finish_calls().await;
     assert!(sequence.await.unwrap().unwrap().text.contains("2 evaluate: 1"));
 }

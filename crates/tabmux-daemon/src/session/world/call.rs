@@ -43,8 +43,8 @@ impl World {
         match interrupt.map(|(interrupt, works_on, party)| (interrupt.send((tab, dialog.clone())), works_on, party)) {
             // The call may have just ended; then its reply went out and the dialog is said by the next one.
             Some((_, works_on, _)) if works_on == tab => {}
-            Some((Ok(()), _, party)) => self.tell_others_of(party, tab, news),
-            Some((Err(_), ..)) | None => self.add_news_of(tab, news),
+            Some((Ok(()), _, party)) => locked(&self.news).add_dialog(tab, news, Some(party)),
+            Some((Err(_), ..)) | None => locked(&self.news).add_dialog(tab, news, None),
         }
     }
 
@@ -117,7 +117,7 @@ impl World {
         }
         if let (Some(tab), _) = pages.working_on() {
             let ended = outcome.as_ref().map(|_| ()).map_err(|fault| fault.code);
-            self.has_crashed_or_lives(admitted.party, tab, errand.name, ended);
+            self.tells_of_tab(admitted.party, tab, errand.name, ended);
         }
         if outcome.as_ref().is_err_and(|fault| fault.code == Code::BrowserCrashed) {
             self.notice_loss().await;

@@ -51,7 +51,7 @@ pub(super) fn run(config: &Config, form: Form, units: &[Unit], partner: Partner)
         return Err(Failure { exit: Exit::Unavailable, fault });
     }
     output::report(form, &report.document(), || report.text())?;
-    Ok(if report.leaks().is_empty() { Done::Well } else { Done::Badly })
+    Ok(if report.is_well() { Done::Well } else { Done::Badly })
 }
 
 /// The fake one has no cookies to mix up, and everything that follows would judge nothing.

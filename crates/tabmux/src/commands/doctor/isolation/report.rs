@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use serde_json::{Value, json};
-use tabmux_core::Fault;
+use tabmux_core::{Code, Fault};
 
 use super::canary::{Canary, Judgement, NotJudged, Seen};
 use super::unit::Unit;
@@ -20,6 +20,12 @@ pub(super) struct Judged {
     pub(super) rows: Result<Vec<Row>, Fault>,
 }
 
+impl Judged {
+    fn is_unjudged(&self) -> bool {
+        self.rows.as_ref().is_err_and(|fault| fault.code != Code::Unsupported)
+    }
+}
+
 pub(super) struct Row {
     pub(super) canary: &'static Canary,
     pub(super) promised: bool,
@@ -29,6 +35,11 @@ pub(super) struct Row {
 impl Row {
     fn leaks(&self) -> bool {
         self.promised && matches!(self.judgement, Ok(Seen::Shared(_)))
+    }
+
+    /// Whether a promise is kept is not known.
+    fn is_unjudged(&self) -> bool {
+        self.promised && self.judgement.is_err()
     }
 
     fn promise(&self) -> &'static str {
@@ -83,14 +94,42 @@ impl Report {
         self.units.iter().flat_map(|judged| judged.rows.iter().flatten().map(|row| (judged.unit, row)))
     }
 
-    /// ` Not judged: 3 canaries, window.`
+    /// What is promised to be kept apart and was not judged: `context: cookies`, or a whole unit. A unit that this browser does not
+    /// have is none of it: no session can be in it.
+    pub(super) fn unjudged(&self) -> Vec<String> {
+        let rows = self.rows().filter(|(_, row)| row.is_unjudged()).map(|(unit, row)| format!("{}: {}", unit.name(), row.canary.name));
+        let units = self.units.iter().filter(|judged| judged.is_unjudged()).map(|judged| judged.unit.name().to_owned());
+        rows.chain(units).collect()
+    }
+
+    /// Everything that is promised was judged, and is kept.
+    pub(super) fn is_well(&self) -> bool {
+        self.leaks().is_empty() && self.unjudged().is_empty()
+    }
+
+    fn verdict(&self) -> String {
+        let (leaks, unjudged) = (self.leaks(), self.unjudged());
+        let leaking = match leaks.len() {
+            0 if unjudged.is_empty() => "Nothing leaks that is promised to be kept apart.".to_owned(),
+            0 => "Nothing was seen to leak.".to_owned(),
+            1 => format!("1 leak: {}.", leaks.join(", ")),
+            number => format!("{number} leaks: {}.", leaks.join(", ")),
+        };
+        if unjudged.is_empty() {
+            return leaking;
+        }
+        format!("{leaking} Whether these are kept apart, as is promised, could not be judged: {}.", unjudged.join(", "))
+    }
+
+    /// What nothing depends on: ` Not judged: 3 canaries, window.`
     fn not_judged(&self) -> String {
-        let rows = match self.rows().filter(|(_, row)| row.judgement.is_err()).count() {
+        let rows = match self.rows().filter(|(_, row)| row.judgement.is_err() && !row.promised).count() {
             0 => None,
             1 => Some("1 canary".to_owned()),
             number => Some(format!("{number} canaries")),
         };
-        let units = self.units.iter().filter(|judged| judged.rows.is_err()).map(|judged| judged.unit.name().to_owned());
+        let aside = |judged: &&Judged| judged.rows.is_err() && !judged.is_unjudged();
+        let units = self.units.iter().filter(aside).map(|judged| judged.unit.name().to_owned());
         let all: Vec<String> = rows.into_iter().chain(units).collect();
         if all.is_empty() { String::new() } else { format!(" Not judged: {}.", all.join(", ")) }
     }
@@ -103,18 +142,14 @@ impl Report {
             };
             json!({"unit": judged.unit.name(), "promise": judged.unit.promise(), "canaries": canaries, "not_judged": why})
         };
-        json!({"ok": self.leaks().is_empty(), "leaks": self.leaks(), "units": self.units.iter().map(unit).collect::<Vec<_>>()})
+        let units: Vec<Value> = self.units.iter().map(unit).collect();
+        json!({"ok": self.is_well(), "leaks": self.leaks(), "unjudged": self.unjudged(), "units": units})
     }
 
     pub(super) fn text(&self) -> String {
         let tables: String =
             self.units.iter().map(|judged| if std::io::stdout().is_terminal() { for_eyes(judged) } else { for_scripts(judged) }).collect();
-        let leaks = self.leaks();
-        let verdict = match leaks.len() {
-            0 => "Nothing leaks that is promised to be kept apart.".to_owned(),
-            number => format!("{number} {}: {}.", if number == 1 { "leak" } else { "leaks" }, leaks.join(", ")),
-        };
-        format!("{tables}{verdict}{}\n", self.not_judged())
+        format!("{tables}{}{}\n", self.verdict(), self.not_judged())
     }
 }
 
@@ -143,7 +178,6 @@ fn for_scripts(judged: &Judged) -> String {
 mod tests {
     use super::*;
     use crate::commands::doctor::isolation::unit::Kept;
-    use tabmux_core::Code;
 
     static COOKIES: Canary = Canary { name: "cookies", kept: Kept::ByProfile, probe: |_| Ok(Seen::Apart) };
 
@@ -167,11 +201,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_is_said_and_is_never_kept_apart() {
-        let report = Report { units: vec![judged(Unit::Browser, Err(NotJudged("no way to plant it".into())))] };
-        assert_eq!(report.document()["units"][0]["canaries"][0]["found"], "not_judged");
-        let text = "browser\tcookies\tapart\tnot judged: no way to plant it\n";
-        assert_eq!(report.text(), format!("{text}Nothing leaks that is promised to be kept apart. Not judged: 1 canary.\n"));
+    fn what_is_promised_and_was_not_judged_is_no_good_report() {
+        let not_judged = || Err(NotJudged("no way to plant it".into()));
+        let report = Report { units: vec![judged(Unit::Browser, not_judged()), judged(Unit::Tab, not_judged())] };
+        let document = report.document();
+        assert_eq!((&document["ok"], &document["unjudged"]), (&json!(false), &json!(["browser: cookies"])));
+        assert_eq!(document["units"][0]["canaries"][0]["found"], "not_judged");
+        let rows = ["browser\tcookies\tapart", "tab\tcookies\tshared"].map(|row| format!("{row}\tnot judged: no way to plant it\n"));
+        let verdict = "Nothing was seen to leak. Whether these are kept apart, as is promised, could not be judged: browser: cookies.";
+        assert_eq!(report.text(), format!("{}{verdict} Not judged: 1 canary.\n", rows.concat()));
+        let leaking = Report { units: vec![judged(Unit::Browser, not_judged()), judged(Unit::Context, seen())] };
+        assert!(leaking.text().contains("\n1 leak: context: cookies. Whether these"), "{}", leaking.text());
+    }
+
+    #[test]
+    fn what_is_not_promised_may_go_unjudged() {
+        let report = Report { units: vec![judged(Unit::Tab, Err(NotJudged("nobody may grant anything".into())))] };
+        assert!(report.is_well());
+        assert!(report.text().ends_with("\nNothing leaks that is promised to be kept apart. Not judged: 1 canary.\n"));
+    }
+
+    #[test]
+    fn a_unit_that_failed_is_not_one_that_the_browser_lacks() {
+        let failed = |code| Judged { unit: Unit::Window, rows: Err(Fault::new(code, "It did not start.", "")) };
+        for (code, well) in [(Code::Unsupported, true), (Code::Timeout, false)] {
+            let report = Report { units: vec![judged(Unit::Context, Ok(Seen::Apart)), failed(code)] };
+            assert_eq!((report.is_well(), report.unjudged().is_empty()), (well, well));
+        }
     }
 
     #[test]
