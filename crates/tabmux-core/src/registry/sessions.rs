@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::find::{Standing, UUID_ONLY};
 use super::{Effect, Ended, Minted, Persist, Registry};
 use crate::session::Live;
-use crate::{Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Party, Phase, Seat, Session, SessionId, WindowScope, ways_out};
+use crate::{
+    Caller, Code, Epoch, Fault, Identity, Kind, Loss, Millis, Party, Phase, Seat, Session, SessionId, Uuid, WindowScope, ways_out,
+};
 
 /// How many agents of one identity may have a current session of their own.
 pub(super) const MAX_AGENTS: usize = 256;
@@ -26,6 +28,8 @@ pub struct Open<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub session: SessionId,
+    /// Names it also when its name is another's by then.
+    pub uuid: Uuid,
     /// Said when the soft limit is reached (S0.19), or when the caller had a session of this name that ended without its doing.
     pub warning: Option<String>,
 }
@@ -89,7 +93,7 @@ impl Registry {
         self.enlist(minted.id);
         self.dirty.insert(minted.id);
         self.note_emptiness(now);
-        Ok(Opened { session: minted.id, warning })
+        Ok(Opened { session: minted.id, uuid: minted.uuid, warning })
     }
 
     /// Notes how the session's context is to be made again.

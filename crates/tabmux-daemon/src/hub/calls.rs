@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use serde_json::Map;
 use tabmux_core::{
-    Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Party, Right, SessionId, TabNumber, TabRef, Touch, ways_out,
+    Admitted, CallId, ClientId, Code, Deed, Fault, Grant, Lane, Party, Right, SessionId, TabNumber, TabRef, Touch, Uuid, ways_out,
 };
 use tabmux_mcp::{Dispatch, ToolAnswer, ToolCall};
 use tabmux_tools::{Arguments, Called, Common, Content, Group, OpenSession, PageTool, Run, Tool, ToolResult};
@@ -346,15 +346,17 @@ impl Hub {
     pub(super) async fn run_inside(
         self: &Arc<Self>,
         caller: &CallerOf,
-        session: SessionId,
+        session: Uuid,
         tool: &'static dyn PageTool,
         args: Arguments,
         deadline: Instant,
     ) -> Result<Work, Fault> {
-        let handle = self.look(|registry| registry.session(session).map(tabmux_core::Session::handle)).ok_or_else(gone)?;
-        let common = Common { session: Some(handle), ..Common::default() };
+        let common = Common { session: Some(session.to_string()), ..Common::default() };
         let errand = Errand { tool, after: After::Nothing, name: "new_page", touch: Touch::Acts };
-        self.admit(errand, common, None, caller, args, Limit::until(deadline))?.wait(&CancellationToken::new()).await
+        // It was there a moment ago: who does not find it now comes after somebody who ended it.
+        let ended = |fault: Fault| if fault.code == Code::SessionNotFound { gone() } else { fault };
+        let pending = self.admit(errand, common, None, caller, args, Limit::until(deadline)).map_err(ended)?;
+        pending.wait(&CancellationToken::new()).await
     }
 
     /// The call has ended; the second time says nothing new.

@@ -79,7 +79,7 @@ impl Desk for CallerDesk {
             return Err(Fault::new(Code::Internal, "The tool new_page is missing.", "Please report it."));
         };
         let args = open.url.map(|url| Map::from_iter([("url".to_owned(), url.into())])).unwrap_or_default();
-        let work = self.hub.run_inside(&self.caller, opened.session, new_page, args, self.deadline).await;
+        let work = self.hub.run_inside(&self.caller, opened.uuid, new_page, args, self.deadline).await;
         failpoint("open-finished");
         undo.session = None;
         let work = work.map_err(|fault| self.not_opened(opened.session, fault))?;

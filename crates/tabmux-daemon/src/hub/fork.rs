@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
-use tabmux_core::{Code, Fault, SessionId};
+use tabmux_core::{Code, Fault, Opened};
 use tabmux_driver::Isolation;
 use tabmux_tools::{Forked, PageTool, Run, SessionView};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ pub(crate) struct ForkOf {
 
 /// What there is a seat for, and why not for more.
 struct Reserved {
-    copies: Vec<SessionId>,
+    copies: Vec<Opened>,
     refused: Option<Fault>,
     fork: Arc<Fork>,
 }
@@ -55,9 +55,9 @@ impl Hub {
             reserved?
         };
         // Given up halfway, all of them go again.
-        let mut undo: Vec<Undo<'_>> = reserved.iter().map(|id| Undo { hub: self, session: Some(*id) }).collect();
+        let mut undo: Vec<Undo<'_>> = reserved.iter().map(|copy| Undo { hub: self, session: Some(copy.session) }).collect();
         let deadline = Instant::now() + PATIENCE;
-        let opening = join_all(reserved.into_iter().map(|id| self.open_copy(caller, id, deadline)));
+        let opening = join_all(reserved.into_iter().map(|copy| self.open_copy(caller, copy, deadline)));
         // Told that they are made, one may log out in the source or close it.
         let (made, ()) = futures::join!(opening, fork.is_whole());
         for (undo, made) in undo.iter_mut().zip(&made) {
@@ -95,7 +95,7 @@ impl Hub {
             let making =
                 Making { spec: spec.clone(), whence: Some(Whence::Session { id, name: name.clone() }), fork: Some(Arc::clone(&fork)) };
             match self.seat_locked(state, caller, Some(&format!("{prefix}-{number}")), making) {
-                Ok(opened) => reserved.push(opened.session),
+                Ok(opened) => reserved.push(opened),
                 Err(fault) if fault.code == Code::SessionExists => {}
                 Err(fault) if reserved.is_empty() => return Err(fault),
                 Err(fault) => return Ok(Reserved { copies: reserved, refused: Some(fault), fork }),
@@ -104,8 +104,9 @@ impl Hub {
         Ok(Reserved { copies: reserved, refused: None, fork })
     }
 
-    async fn open_copy(self: &Arc<Self>, caller: &CallerOf, id: SessionId, deadline: Instant) -> Result<SessionView, Fault> {
-        self.run_inside(caller, id, looking()?, Map::new(), deadline).await?;
+    async fn open_copy(self: &Arc<Self>, caller: &CallerOf, copy: Opened, deadline: Instant) -> Result<SessionView, Fault> {
+        let id = copy.session;
+        self.run_inside(caller, copy.uuid, looking()?, Map::new(), deadline).await?;
         let now = self.clock.moment();
         let view = self.look(|registry| registry.listing(id).map(|listed| view(listed, now, self.browsers.name())));
         let news = self.handle(id).map(|handle| handle.news()).unwrap_or_default();

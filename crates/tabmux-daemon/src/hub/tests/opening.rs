@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, json};
 use tabmux_core::Code;
+use tabmux_tools::{OpenSession, Run};
 
+use crate::hub::CallerOf;
 use crate::testing::{House, Mood, eventually};
 
 /// S3.25
@@ -95,6 +98,27 @@ async fn closing_during_the_opening_leaves_no_session_and_no_context() {
         eventually("only the second one is left", || house.sessions() == 1 && browser.open() == 1).await;
         eventually("its task too", || house.hub.lock().sessions.len() == 1).await;
     }
+}
+
+/// S3.23: also in the moment between the session and its first page, and when its name is another's by then.
+#[tokio::test]
+async fn what_is_closed_before_its_first_page_is_told_as_closed() {
+    let (house, browser) = House::stubborn();
+    let agent = house.agent("a");
+    let (caller, named) = (CallerOf::of(agent.client), OpenSession { name: Some("s".into()), ..OpenSession::default() });
+    let Some(Run::Page(new_page)) = tabmux_tools::find("new_page").map(|tool| tool.run) else { panic!("new_page is a page's tool") };
+    for taken in [false, true] {
+        let first = house.hub.reserve(&caller, &named).unwrap().uuid;
+        agent.ok("close_session", json!({"sessionId": "s"})).await;
+        if taken {
+            agent.ok("start_browser", json!({"sessionId": "s"})).await;
+        }
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        let fault = house.hub.run_inside(&caller, first, new_page, Map::new(), deadline).await.unwrap_err();
+        assert_eq!((fault.code, browser.open()), (Code::SessionClosed, usize::from(taken)), "{fault}");
+    }
+    let listed = agent.ok("list_pages", json!({})).await.structured.unwrap();
+    assert_eq!(listed["pages"].as_array().map(Vec::len), Some(1), "the other one has its own page only: {listed}");
 }
 
 /// A slow browser does not hold up other sessions, and the call that waits for it keeps its deadline.
