@@ -83,6 +83,7 @@ impl CdpPage {
     /// Ends the script that runs, and all that would begin it again.
     async fn stilled(&self) {
         let session = Some(self.session.as_str());
+        let mut hush = Hush { page: self, lifted: false };
         let mut hushed = std::pin::pin!(self.connection.send(session, &SetScriptExecutionDisabled { value: true }));
         loop {
             drop(self.connection.send(session, &TerminateExecution::default()));
@@ -95,7 +96,21 @@ impl CdpPage {
         let _ = self.connection.call_in(session, &probe(), PROBE).await;
         let still = Evaluate { expression: STILL.into(), ..Evaluate::default() };
         let _ = self.connection.call_in(session, &still, PROBE).await;
-        let _ = self.connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await;
+        hush.lifted = self.connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await.is_ok();
+    }
+}
+
+/// No script of the page runs. That would hold for its later documents too, so it is lifted also when the caller gives up halfway.
+struct Hush<'a> {
+    page: &'a CdpPage,
+    lifted: bool,
+}
+
+impl Drop for Hush<'_> {
+    fn drop(&mut self) {
+        if !self.lifted {
+            drop(self.page.connection.send(Some(&self.page.session), &SetScriptExecutionDisabled { value: false }));
+        }
     }
 }
 

@@ -129,6 +129,30 @@ async fn a_page_that_is_on_its_way_to_a_silent_server_can_be_sent_elsewhere() {
     drop(connection);
 }
 
+/// That no script may run meanwhile would hold for every later document.
+#[tokio::test]
+async fn a_page_whose_freeing_was_given_up_halfway_runs_its_scripts_again() {
+    let (site, spins) = site().await;
+    let browser = support::chromium().await;
+    let tap = browser.connection().tap(1000);
+    let page = new_page(&*browser).await;
+    let there = format!("{site}/calm?script");
+    soon(page.navigate(Navigation::To(&there))).await.expect("it goes there");
+    soon(page.evaluate(&format!("setInterval(() => {{ {SPIN} }}, 1); 1"))).await.expect("it begins");
+    soon(spins.notified()).await;
+    let hushed = async {
+        while !tap.sent().iter().any(|sent| sent.method == "Emulation.setScriptExecutionDisabled") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        gone = page.navigate(Navigation::To(&there)) => panic!("it was being freed, and yet: {gone:?}"),
+        () = soon(hushed) => {}
+    }
+    soon(page.navigate(Navigation::To(&there))).await.expect("it goes there");
+    assert_eq!(soon(page.evaluate("first")).await, Ok(json!("ran")));
+}
+
 /// What a page does for half a second and more is not ended by a move within it.
 #[tokio::test]
 async fn a_busy_page_is_not_disturbed_by_a_move_within_it() {
