@@ -175,6 +175,7 @@ impl CdpPage {
         let session = memento.restore(&state);
         let page = Self::listening(connection, target, session, state, world);
         page.let_wait_again().await;
+        page.let_scripts_run();
         page.find_frames_again();
         Ok(page)
     }

@@ -250,8 +250,9 @@ impl Windows {
 
     /// Whether a target that came up is none of our making. Waits for what is being made just now.
     pub(crate) async fn is_stranger(&self, target: &str) -> bool {
-        let _none_is_being_made = self.making.write().await;
-        !self.made().contains(target)
+        // In a browser that does not answer nobody can tell, and nobody takes it.
+        let none_is_being_made = tokio::time::timeout(HOUSEKEEPING, self.making.write()).await.is_ok();
+        none_is_being_made && !self.made().contains(target)
     }
 
     /// Whether a target was made here, or is somebody's page.

@@ -2,6 +2,7 @@
 //! still spin in the page and would hold up every later call, so it is ended; a page that merely waits for a promise is left
 //! alone, or the next script would be the one that is ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tabmux_driver::HOUSEKEEPING;
@@ -20,7 +21,7 @@ const PROBE: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Ends the timers of a page and of the frames it may touch.
-const STILL: &str = "(function still(scope) {
+const END_TIMERS: &str = "(function still(scope) {
   try {
     for (let timer = scope.setTimeout(() => {}); timer > 0; timer--) scope.clearTimeout(timer);
     for (let at = 0; at < scope.length; at++) still(scope[at]);
@@ -62,7 +63,7 @@ impl CdpPage {
     /// somewhere asks first whether the page answers, and frees it if not: nobody wants what it does there any more. A script that was ended
     /// may begin again at once (a timer), so nothing of that is left either.
     pub(super) async fn freed(&self) {
-        let _freeing = self.freeing.lock().await;
+        let freeing = Arc::clone(&self.freeing).lock_owned().await;
         if self.state.usable().is_err() {
             return;
         }
@@ -76,42 +77,43 @@ impl CdpPage {
         if tokio::time::timeout(PROBE, answer).await.is_ok() || self.state.usable().is_err() {
             return;
         }
+        // What is begun is ended, also when nobody waits for it any more: till then no script may run in the page, and a loop that was ended once
+        // begins again. The next one to come meets a page that is calm.
+        let (connection, session) = (self.connection.clone(), self.session.clone());
+        let stilled = tokio::spawn(async move {
+            still(&connection, &session).await;
+            drop(freeing);
+        });
         // Whatever comes of it, the navigation says how the page is.
-        let _ = tokio::time::timeout(HOUSEKEEPING, self.stilled()).await;
+        let _ = stilled.await;
     }
 
-    /// Ends the script that runs, and all that would begin it again.
-    async fn stilled(&self) {
-        let session = Some(self.session.as_str());
-        let mut hush = Hush { page: self, lifted: false };
-        let mut hushed = std::pin::pin!(self.connection.send(session, &SetScriptExecutionDisabled { value: true }));
+    /// Scripts may run again, where a former daemon was killed while it freed the page.
+    pub(super) fn let_scripts_run(&self) {
+        drop(self.connection.send(Some(&self.session), &SetScriptExecutionDisabled { value: false }));
+    }
+}
+
+/// Ends the script that runs, and all that would begin it again.
+async fn still(connection: &Connection, session: &str) {
+    let session = Some(session);
+    let mut hushed = std::pin::pin!(connection.send(session, &SetScriptExecutionDisabled { value: true }));
+    let ended = async {
         loop {
-            drop(self.connection.send(session, &TerminateExecution::default()));
+            drop(connection.send(session, &TerminateExecution::default()));
             // The next script may begin before the page is hushed.
             if tokio::time::timeout(AGAIN, &mut hushed).await.is_ok() {
                 break;
             }
         }
         // An order to end a script that comes when none runs ends the next one. It must not be that of the next document, nor ours.
-        let _ = self.connection.call_in(session, &probe(), PROBE).await;
-        let still = Evaluate { expression: STILL.into(), ..Evaluate::default() };
-        let _ = self.connection.call_in(session, &still, PROBE).await;
-        hush.lifted = self.connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await.is_ok();
-    }
-}
-
-/// No script of the page runs. That would hold for its later documents too, so it is lifted also when the caller gives up halfway.
-struct Hush<'a> {
-    page: &'a CdpPage,
-    lifted: bool,
-}
-
-impl Drop for Hush<'_> {
-    fn drop(&mut self) {
-        if !self.lifted {
-            drop(self.page.connection.send(Some(&self.page.session), &SetScriptExecutionDisabled { value: false }));
-        }
-    }
+        let _ = connection.call_in(session, &probe(), PROBE).await;
+        let timers = Evaluate { expression: END_TIMERS.into(), ..Evaluate::default() };
+        let _ = connection.call_in(session, &timers, PROBE).await;
+    };
+    let _ = tokio::time::timeout(HOUSEKEEPING, ended).await;
+    // Else it would hold for every later document.
+    let _ = connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await;
 }
 
 async fn free(connection: &Connection, session: &str) {

@@ -129,7 +129,7 @@ async fn a_page_that_is_on_its_way_to_a_silent_server_can_be_sent_elsewhere() {
     drop(connection);
 }
 
-/// That no script may run meanwhile would hold for every later document.
+/// That no script may run meanwhile would hold for every later document; and a loop that was ended only once begins again.
 #[tokio::test]
 async fn a_page_whose_freeing_was_given_up_halfway_runs_its_scripts_again() {
     let (site, spins) = site().await;
