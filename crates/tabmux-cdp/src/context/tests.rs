@@ -107,8 +107,11 @@ impl Played {
                 "Target.attachToTarget" => json!({"sessionId": format!("of {}", target.as_str().unwrap())}),
                 "Target.getTargets" => json!({"targetInfos": inner.targets}),
                 "Target.getTargetInfo" => {
-                    let known = inner.targets.iter().find(|known| known["targetId"] == *target).cloned();
-                    json!({"targetInfo": known.unwrap_or_else(|| info(target.as_str().unwrap_or_default(), None))})
+                    // A session asks for its own.
+                    let own = || command["sessionId"].as_str()?.strip_prefix("of ");
+                    let target = target.as_str().or_else(own).unwrap_or_default();
+                    let known = inner.targets.iter().find(|known| known["targetId"] == target).cloned();
+                    json!({"targetInfo": known.unwrap_or_else(|| info(target, None))})
                 }
                 "Target.createBrowserContext" => json!({"browserContextId": "C1"}),
                 "Target.getBrowserContexts" => json!({"browserContextIds": []}),

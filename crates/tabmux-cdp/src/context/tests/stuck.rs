@@ -86,3 +86,18 @@ async fn a_page_that_is_busy_when_the_next_daemon_finds_it_is_a_page_still() {
     );
     assert_eq!(played.asked("Target.closeTarget", "P9"), 0);
 }
+
+/// The former daemon died while it freed the page from a script that spins, and no script may run till that is done.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_a_former_daemon_had_may_run_scripts() {
+    let (browser, played) = Played::start().await;
+    let context = context(&browser, Isolation::Context).await;
+    let mut found = info("P9", None);
+    found["browserContextId"] = json!("C1");
+    played.0.inner.lock().unwrap().targets = vec![found];
+    let memento = Some(r#"{"session":"of P9"}"#.into());
+    let record = PageRecord { handle: Handle("P9".into()), url: "http://a.test/".into(), memento };
+    let adopted = browser.adopt_context(context.handle(), &ContextSpec::default(), &[record]).await.expect("the context is there");
+    assert_eq!((adopted.pages.len(), played.asked("Target.attachToTarget", "P9")), (1, 0));
+    played.tells("Emulation.setScriptExecutionDisabled", "P9").await;
+}
