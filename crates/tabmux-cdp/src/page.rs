@@ -59,7 +59,7 @@ use act::LyingInWait;
 pub(crate) use console::thrown;
 use ears::Ears;
 use emulation::{Eyes, Whose};
-use given_up::GivenUp;
+use given_up::{Freed, GivenUp};
 pub(crate) use memento::Memento;
 use requests::Waiting;
 pub(crate) use state::PageState;
@@ -91,7 +91,7 @@ pub(crate) struct CdpPage {
     state: Arc<PageState>,
     world: Arc<World>,
     /// Held while a script that was given up is ended.
-    freeing: Arc<tokio::sync::Mutex<()>>,
+    freeing: Arc<tokio::sync::Mutex<Freed>>,
     /// As it was when somebody last looked.
     heap: Mutex<Option<memory::Heap>>,
     /// Where somebody reads.

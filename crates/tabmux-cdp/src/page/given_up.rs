@@ -28,6 +28,15 @@ const END_TIMERS: &str = "(function still(scope) {
   } catch {}
 })(window)";
 
+/// What became of the last script that was ended in a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Freed {
+    #[default]
+    Calm,
+    /// A timer may have begun it again.
+    Once,
+}
+
 pub(super) struct GivenUp<'a> {
     page: &'a CdpPage,
     armed: bool,
@@ -50,10 +59,11 @@ impl Drop for GivenUp<'_> {
         }
         let (connection, session) = (self.page.connection.clone(), self.page.session.clone());
         // Held already: the page is being freed.
-        let Ok(freeing) = self.page.freeing.clone().try_lock_owned() else { return };
+        let Ok(mut freeing) = self.page.freeing.clone().try_lock_owned() else { return };
         tokio::spawn(async move {
-            free(&connection, &session).await;
-            drop(freeing);
+            if free(&connection, &session).await {
+                *freeing = Freed::Once;
+            }
         });
     }
 }
@@ -63,13 +73,20 @@ impl CdpPage {
     /// somewhere asks first whether the page answers, and frees it if not: nobody wants what it does there any more. A script that was ended
     /// may begin again at once (a timer), so nothing of that is left either.
     pub(super) async fn freed(&self) {
-        let freeing = Arc::clone(&self.freeing).lock_owned().await;
+        let mut freeing = Arc::clone(&self.freeing).lock_owned().await;
         if self.state.usable().is_err() {
             return;
         }
         let session = Some(self.session.as_str());
         let mut answer = std::pin::pin!(self.connection.send(session, &probe()));
-        if tokio::time::timeout(PROBE, &mut answer).await.is_ok() {
+        let mut calm = tokio::time::timeout(PROBE, &mut answer).await.is_ok();
+        if calm && std::mem::take(&mut *freeing) == Freed::Once {
+            // It may have answered between two rounds.
+            tokio::time::sleep(AGAIN).await;
+            answer.set(self.connection.send(session, &probe()));
+            calm = tokio::time::timeout(PROBE, &mut answer).await.is_ok();
+        }
+        if calm {
             return;
         }
         // A page that is on its way elsewhere does not answer either, until that is called off.
@@ -82,7 +99,7 @@ impl CdpPage {
         let (connection, session) = (self.connection.clone(), self.session.clone());
         let stilled = tokio::spawn(async move {
             still(&connection, &session).await;
-            drop(freeing);
+            *freeing = Freed::Calm;
         });
         // Whatever comes of it, the navigation says how the page is.
         let _ = stilled.await;
@@ -116,11 +133,14 @@ async fn still(connection: &Connection, session: &str) {
     let _ = connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await;
 }
 
-async fn free(connection: &Connection, session: &str) {
-    if let Err(CdpError::Late { .. }) = connection.call_in(Some(session), &probe(), PROBE).await {
+/// Says whether there was a script to end.
+async fn free(connection: &Connection, session: &str) -> bool {
+    let spins = matches!(connection.call_in(Some(session), &probe(), PROBE).await, Err(CdpError::Late { .. }));
+    if spins {
         // Whatever comes of it, the page's next call says how the page is.
         let _ = connection.call_in(Some(session), &TerminateExecution::default(), HOUSEKEEPING).await;
     }
+    spins
 }
 
 fn probe() -> Evaluate {
