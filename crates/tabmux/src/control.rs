@@ -88,7 +88,7 @@ impl Control {
         Self::join(config, Absent::Say).map(|(_, found)| found)
     }
 
-    /// The same at once, for one who holds the start lock.
+    /// The same at once, for one who starts daemons itself: it holds a lock that the next daemon needs, and so asks this one only.
     pub(crate) fn find_at_once(config: &Config) -> Outcome<Option<Self>> {
         Self::join(config, Absent::SayAtOnce).map(|(_, found)| found)
     }
@@ -108,7 +108,7 @@ impl Control {
             match self.ask_once(ask)? {
                 Said::Answer(answer) => return answer,
                 Said::Goodbye(_) if stops => return Ok(Value::Null),
-                Said::Goodbye(why) if why == "empty" || why == "upgrade" => {
+                Said::Goodbye(why) if self.absent != Absent::SayAtOnce && (why == "empty" || why == "upgrade") => {
                     // A successor is on its way.
                     let absent = if why == "upgrade" { Absent::Start } else { self.absent };
                     let joined = self.starter.join(&self.hello, absent)?.ok_or_else(|| self.starter.no_daemon())?;

@@ -64,6 +64,14 @@ pub(crate) struct Joined {
     pub(crate) welcome: Welcome,
 }
 
+/// Where the start dance led to.
+#[derive(Debug)]
+pub(crate) enum Led {
+    To(UnixStream),
+    /// It was ready a moment ago.
+    Launched(Child),
+}
+
 enum Greeting {
     Welcome(Box<Joined>),
     /// The daemon left before it said anything: it was on its way out.
@@ -120,11 +128,7 @@ impl Starter {
             Ok(stream) => Ok(Some(stream)),
             Err(Refusal::NoDaemon) if absent == Absent::SayAtOnce => Ok(None),
             Err(Refusal::NoDaemon) if absent == Absent::Say => self.connect_to_coming(),
-            Err(Refusal::NoDaemon) => {
-                let (stream, child) = self.connect_or_launch(deadline)?;
-                child.into_iter().for_each(reap);
-                Ok(Some(stream))
-            }
+            Err(Refusal::NoDaemon) => self.connect_or_launch(deadline).map(Some),
             Err(refusal) => Err(self.failure(&refusal)),
         }
     }
@@ -147,27 +151,44 @@ impl Starter {
     }
 
     /// Under the start lock: connects to whoever listens by now, else to the daemon it starts.
-    pub(crate) fn connect_or_launch(&self, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
+    fn connect_or_launch(&self, deadline: Instant) -> Outcome<UnixStream> {
         self.places.prepare()?;
-        let starting = self.take_start_lock(deadline)?;
-        self.connect_or_launch_under(starting, deadline)
+        let mut starting = self.take_start_lock(deadline)?;
+        for _ in 0..MAX_LAUNCHES {
+            match self.find_or_launch(&mut starting, deadline)? {
+                Led::To(stream) => return Ok(stream),
+                Led::Launched(child) => reap(child),
+            }
+            match self.knock(deadline) {
+                Ok(stream) => return Ok(stream),
+                Err(Refusal::NoDaemon) => {}
+                Err(refusal) => return Err(self.failure(&refusal)),
+            }
+        }
+        Err(self.no_daemon())
     }
 
-    /// The same for one who holds the start lock already.
-    pub(crate) fn connect_or_launch_under(&self, mut starting: File, deadline: Instant) -> Outcome<(UnixStream, Option<Child>)> {
-        let mut started = None;
+    /// For `tabmux up`, which may hold the start lock already. What becomes of a daemon that it has started is its business from then on.
+    pub(crate) fn supervise(&self, starting: Option<File>, deadline: Instant) -> Outcome<Led> {
+        self.places.prepare()?;
+        let mut starting = starting.map_or_else(|| self.take_start_lock(deadline), Ok)?;
+        self.find_or_launch(&mut starting, deadline)
+    }
+
+    /// Under the start lock, which is only let go of for a supervisor.
+    fn find_or_launch(&self, starting: &mut File, deadline: Instant) -> Outcome<Led> {
         let mut launches = 0;
         loop {
             match self.knock(deadline) {
-                Ok(stream) => return Ok((stream, started)),
+                Ok(stream) => return Ok(Led::To(stream)),
                 Err(Refusal::NoDaemon) if launches < MAX_LAUNCHES => {}
                 Err(refusal) => return Err(self.failure(&refusal)),
             }
             if self.is_supervised()? {
                 // Its `up` starts the daemon, with its own settings, and needs the start lock for that.
-                drop(starting);
+                starting.unlock().map_err(|error| Failure::io("The start lock is stuck", &error))?;
                 self.outwait_supervisor(deadline)?;
-                starting = self.take_start_lock(deadline)?;
+                *starting = self.take_start_lock(deadline)?;
                 continue;
             }
             if rundir::lock_state(&self.places.paths.lock)? == LockState::Held {
@@ -175,12 +196,11 @@ impl Starter {
                 continue;
             }
             launches += 1;
-            started.into_iter().for_each(reap);
-            started = match self.launcher.launch(&starting) {
-                Ok(child) => Some(child),
+            match self.launcher.launch(starting) {
+                Ok(child) => return Ok(Led::Launched(child)),
                 // Somebody else's daemon may have been faster; then ours was rightly refused.
-                Err(_) if rundir::lock_state(&self.places.paths.lock)? == LockState::Held => None,
-                Err(Stillborn::Killed(_)) if launches < MAX_LAUNCHES => None,
+                Err(_) if rundir::lock_state(&self.places.paths.lock)? == LockState::Held => {}
+                Err(Stillborn::Killed(_)) if launches < MAX_LAUNCHES => {}
                 Err(Stillborn::Killed(failure) | Stillborn::Refused(failure)) => return Err(failure),
             }
         }

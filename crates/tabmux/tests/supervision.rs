@@ -5,6 +5,7 @@ mod support;
 
 use std::process::{Child, Stdio};
 
+use rustix::process::Signal;
 use support::{Lab, SOON, process, until};
 
 struct Up(Child);
@@ -46,7 +47,7 @@ fn after_a_kill_only_up_starts_the_daemon_again_though_shims_are_attached() {
 /// Also when its terminal is closed.
 #[test]
 fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
-    for signal in [rustix::process::Signal::INT, rustix::process::Signal::HUP] {
+    for signal in [Signal::INT, Signal::HUP] {
         let lab = Lab::new();
         let mut up = up(&lab, "nobody-knows-this-capability");
         until("up starts a daemon", SOON, || running(&lab));
@@ -57,15 +58,39 @@ fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
     }
 }
 
+/// S1.11: before it has looked at it even once.
+#[test]
+fn a_daemon_that_ends_at_once_is_stopped_or_started_again_like_any_other() {
+    for stopped in [true, false] {
+        let lab = Lab::new();
+        let mut up = up(&lab, "");
+        until("up has begun a daemon", SOON, || (!lab.daemons().is_empty()).then_some(()));
+        process::signal(up.0.id(), Signal::STOP);
+        let first = until("it serves", SOON, || running(&lab));
+        if stopped {
+            lab.stop();
+        } else {
+            process::kill(first);
+        }
+        process::signal(up.0.id(), Signal::CONT);
+        if !stopped {
+            until("up starts another one", SOON, || running(&lab).filter(|pid| *pid != first));
+            lab.stop();
+        }
+        let status = until("up ends with its daemon", SOON, || up.0.try_wait().unwrap());
+        assert!(status.success(), "stopped: {stopped}, {status}");
+    }
+}
+
 #[test]
 fn a_frozen_daemon_of_our_own_is_killed_on_ctrl_c_and_that_is_said() {
     let lab = Lab::new();
     let mut command = lab.command(&["up"]);
     let mut up = Up(lab.spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped())));
     let daemon = until("up starts a daemon", SOON, || running(&lab));
-    process::signal(daemon, rustix::process::Signal::STOP);
+    process::signal(daemon, Signal::STOP);
     until("it is frozen", SOON, || (process::state(daemon) == Some('T')).then_some(()));
-    process::signal(up.0.id(), rustix::process::Signal::INT);
+    process::signal(up.0.id(), Signal::INT);
     let status = until("up ends", std::time::Duration::from_secs(60), || up.0.try_wait().unwrap());
     let mut said = String::new();
     std::io::Read::read_to_string(&mut up.0.stderr.take().unwrap(), &mut said).unwrap();

@@ -23,7 +23,7 @@ use crate::control::{Control, End};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Form};
 use crate::settings::Config;
-use crate::start::{Starter, own_program};
+use crate::start::{Led, Starter, own_program};
 use succession::Deposed;
 
 /// So many starts in a row may fail before the next one waits.
@@ -98,9 +98,12 @@ impl Supervisor {
     async fn supervise(mut self, deposed: Option<File>) -> Outcome {
         output::note(&format!("Browser: {}", browser_of(&self.config)));
         let mut watched = self.begin(deposed).await?;
-        self.introduce(&watched).await?;
+        let mut is_introduced = false;
         loop {
             let since = Instant::now();
+            if !is_introduced {
+                is_introduced = self.introduce(&watched).await?;
+            }
             let child = if let Watched::Child(child) = &watched { Some(child.id()) } else { None };
             let mut watching = tokio::task::spawn_blocking(move || watch(watched));
             let ended = tokio::select! {
@@ -162,27 +165,40 @@ impl Supervisor {
         let config = Arc::clone(&self.config);
         blocking(move || {
             let (starter, deadline) = (Starter::supervising(&config)?, Instant::now() + BEGIN_WITHIN);
-            let (_stream, child) = match deposed {
-                Some(starting) => starter.connect_or_launch_under(starting, deadline)?,
-                None => starter.connect_or_launch(deadline)?,
-            };
-            match child {
-                Some(child) => Ok(Watched::Child(child)),
-                None => Control::open(&config).map(|control| Watched::Adopted(Box::new(control))),
+            let mut starting = deposed;
+            loop {
+                match starter.supervise(starting.take(), deadline)? {
+                    Led::Launched(child) => return Ok(Watched::Child(child)),
+                    // One that has gone meanwhile is not there to be found.
+                    Led::To(_) => {
+                        if let Some(control) = Control::find_at_once(&config)? {
+                            return Ok(Watched::Adopted(Box::new(control)));
+                        }
+                    }
+                }
             }
         })
         .await
     }
 
-    async fn introduce(&self, watched: &Watched) -> Outcome {
+    /// `false` where the daemon says nothing of itself: mostly it has ended already, and whoever watches it sees how.
+    async fn introduce(&self, watched: &Watched) -> Outcome<bool> {
+        let config = Arc::clone(&self.config);
+        let asked = move || Control::find_at_once(&config)?.map(|mut control| control.ask(&Ask::Status)).transpose();
+        let status = match blocking(asked).await {
+            Ok(Some(status)) => status,
+            Ok(None) => return Ok(false),
+            Err(failure) => {
+                output::note(&format!("The daemon says nothing of itself: {}", failure.fault.message));
+                return Ok(false);
+            }
+        };
         if matches!(watched, Watched::Adopted(_)) {
             output::note(
                 "A daemon already runs. Its sessions stay; it is watched from now on, and started again when it dies. \
                  Settings given here hold from that start on.",
             );
         }
-        let config = Arc::clone(&self.config);
-        let status = blocking(move || Control::open(&config)?.ask(&Ask::Status)).await?;
         self.check_attached(&status)?;
         let (program, http) = (own_program()?, http_of(&status));
         let mut document = connect_help::document(&self.config, &program, http.as_deref());
@@ -194,7 +210,7 @@ impl Supervisor {
             output::note(&format!("Without the HTTP door: {why}"));
         }
         output::note("tabmux is up. Ctrl-C stops it.");
-        Ok(())
+        Ok(true)
     }
 
     /// A daemon that already runs is not moved to another browser under its sessions.

@@ -199,10 +199,9 @@ fn under_a_supervisor_clients_wait_for_its_daemon_and_start_none() {
         }
         std::thread::sleep(Duration::from_millis(100));
         assert!(yard.daemons().is_empty() && waiting.iter().all(|thread| !thread.is_finished()));
-        let (stream, child) = supervisor.connect_or_launch(Instant::now() + JOIN_WITHIN).unwrap();
-        // The double serves one after the other.
-        drop(stream);
-        let child = child.expect("the supervisor starts the daemon itself");
+        let Led::Launched(child) = supervisor.supervise(None, Instant::now() + JOIN_WITHIN).unwrap() else {
+            panic!("the supervisor starts the daemon itself")
+        };
         waiting.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), child.id()));
         reap(child);
     });
