@@ -330,6 +330,11 @@ impl Page for FakePage {
         locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
     }
 
+    /// Nothing here forgets a dialog; it is written down as a browser's driver would.
+    fn memento(&self) -> Option<String> {
+        self.dialog().map(|dialog| dialog.text)
+    }
+
     async fn act(&self, action: &Action) -> Result<Acted> {
         self.document()?;
         self.not_frozen()?;

@@ -29,6 +29,29 @@ async fn a_tab_that_a_reply_told_is_on_record() {
     }
 }
 
+/// S1.41: a browser tells of a dialog only once, so the next daemon knows of one that a reply told, and that it was answered.
+#[tokio::test]
+async fn a_dialog_and_its_answer_are_on_record_when_they_are_told() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "x", "navigationUrl": "http://a.test/"})).await;
+    let opened = (json!({"script": "alert('stop')"}), Some(Code::DialogOpen), Some("stop"));
+    let met = (json!({"script": "1"}), Some(Code::DialogOpen), Some("stop"));
+    let answered = (json!({}), None, None);
+    for (tool, (args, code, left)) in [("evaluate", opened), ("evaluate", met), ("handle_dialog", answered)] {
+        let slow = house.hub.store.stall();
+        let call = agent.begin(tool, args).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!call.is_finished(), "{tool} was answered before that was written");
+        drop(slow);
+        assert_eq!(call.await.unwrap().err().map(|fault| fault.code), code);
+        let next = house.crashed_and_started_again();
+        assert_eq!(records(&next)[0].tabs.values().next().unwrap().memento.as_deref(), left);
+    }
+}
+
 #[tokio::test]
 async fn a_tab_is_told_when_it_is_written_down() {
     let house = House::new();

@@ -96,17 +96,17 @@ impl World {
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };
-        match turn {
-            Turn::Queue => {
-                let closed = locked(&self.running).take().and_then(|running| running.closed);
-                if let Some(tab) = closed {
-                    outcome = outcome.map_err(|fault| closed_meanwhile(tab, fault));
-                }
-                self.stirred.notify_one();
+        if turn == Turn::Queue {
+            let closed = locked(&self.running).take().and_then(|running| running.closed);
+            if let Some(tab) = closed {
+                outcome = outcome.map_err(|fault| closed_meanwhile(tab, fault));
             }
-            // Its dialog is answered, which only the page knows so far.
-            Turn::Beside => pages.remember(),
-            Turn::Watching => {}
+            self.stirred.notify_one();
+        }
+        let stuck = |fault: &Fault| matches!(fault.code, Code::DialogOpen | Code::TabCrashed);
+        // A dialog that is answered is known to the page only, too.
+        if turn == Turn::Beside || outcome.as_ref().is_err_and(stuck) {
+            self.leave_on_record(&pages).await;
         }
         if turn != Turn::Watching
             && outcome.as_ref().is_err_and(|fault| fault.code == Code::TabGone)
@@ -130,6 +130,16 @@ impl World {
         let outcome = outcome.map(|(reply, tab, url)| Work { reply, tab, url });
         // Nobody listens when the caller gave up or the session ended.
         drop(reply.send(outcome));
+    }
+
+    /// The browser tells of a dialog or a crash only once: whoever is answered that there is one, or none any more, hears the same from the next
+    /// daemon.
+    async fn leave_on_record(&self, pages: &CallPages) {
+        pages.remember();
+        tokio::select! {
+            () = self.hub.on_record() => {}
+            () = self.stop.cancelled() => {}
+        }
     }
 
     /// Does what was asked, and says what came of it. At the deadline what was not done is a failure that says what was waited for;
