@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tabmux_driver::{Browser, BrowserInfo, DriverError};
+use tabmux_driver::{Browser, BrowserInfo, DriverError, HOUSEKEEPING};
 
 pub(crate) use door::Doors;
 pub use endpoint::{Address, Endpoint};
@@ -151,6 +151,9 @@ impl CdpBrowser {
             browser.shut_door(&located.url).await?;
             Ok(browser)
         };
-        connected.await.map_err(|error: DriverError| AttachError::Unwelcome { url, why: error.to_string() })
+        connected.await.map_err(|error: DriverError| match error {
+            DriverError::Late(_) => AttachError::Late { url, seconds: HOUSEKEEPING.as_secs(), consent: Consent::NotNeeded },
+            other => AttachError::Unwelcome { url, why: other.to_string() },
+        })
     }
 }

@@ -32,7 +32,12 @@ impl CdpBrowser {
 
     /// Takes over a browser whose daemon is gone.
     pub async fn take_over(home: &KeeperHome, socket: &Path) -> Result<Arc<Self>, LaunchError> {
-        Self::of_kept(home, keeper::claim(socket).await?, Start::TakeOver).await
+        Self::go_on_with(home, keeper::claim(socket).await?).await
+    }
+
+    /// The same with one that is claimed already, which says nothing of whether it answers.
+    pub async fn go_on_with(home: &KeeperHome, kept: Kept) -> Result<Arc<Self>, LaunchError> {
+        Self::of_kept(home, kept, Start::TakeOver).await
     }
 
     async fn of_kept(home: &KeeperHome, kept: Kept, start: Start) -> Result<Arc<Self>, LaunchError> {

@@ -3,24 +3,28 @@
 
 mod attached;
 mod chromium;
+mod former;
 mod vacant;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tabmux_cdp::attach::Consent;
 use tabmux_cdp::find::Binary;
 use tabmux_cdp::launch::{Mode, Sharing};
 use tabmux_core::{Code, Fault, Session};
 use tabmux_driver::fake::FakeBrowser;
 use tabmux_driver::{Adopted, Browser, BrowserInfo, ContextSpec, DriverError, HOUSEKEEPING, Handle, Isolation, PageRecord};
-use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use crate::session::Lasting;
 use crate::settings::{Attach, BrowserChoice, Settings};
 use attached::Attached;
 use chromium::Starter;
+use former::{Former, Heir};
 pub(crate) use vacant::Vacant;
 
 /// How long somebody waits for a browser that is not their own: `status`, and whoever attaches to another one.
@@ -29,14 +33,16 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Browsers {
     source: Source,
-    attached: Attached,
+    attached: Arc<Attached>,
     running: Arc<Mutex<Vec<Running>>>,
     /// Held while one starts, so that two sessions do not start two.
     starting: tokio::sync::Mutex<()>,
     /// Those of a former daemon are looked for once, before anything else is asked.
-    taken_over: OnceCell<()>,
+    former: OnceLock<Former>,
     /// The contexts of the sessions it left.
-    known: Vec<Handle>,
+    known: Arc<[Handle]>,
+    /// All are to end: none starts any more.
+    ending: CancellationToken,
     /// Endpoints of browsers that are to be attached to before anybody asks.
     awaited: Vec<String>,
 }
@@ -44,7 +50,7 @@ pub(crate) struct Browsers {
 #[derive(Debug)]
 enum Source {
     Fake,
-    Chromium(Box<Starter>),
+    Chromium(Arc<Starter>),
 }
 
 #[derive(Clone, Debug)]
@@ -73,13 +79,17 @@ impl Browsers {
     pub(crate) fn new(settings: &Settings, left: &[Session]) -> Self {
         let source = match &settings.browser {
             BrowserChoice::Fake => Source::Fake,
-            BrowserChoice::Named(path) => Source::Chromium(Box::new(Starter::new(path.clone(), settings.chromium.clone()))),
+            BrowserChoice::Named(path) => Source::Chromium(Arc::new(Starter::new(path.clone(), settings.chromium.clone()))),
         };
         let known = left.iter().filter_map(|session| Some(Handle(session.context.as_deref()?.to_owned()))).collect();
         let mut awaited: Vec<String> = left.iter().filter(|session| session.context.is_some()).filter_map(endpoint_of).collect();
         // Whoever runs `up` is there to answer the browser's question.
         awaited.extend(settings.attach.endpoint.clone().filter(|_| settings.supervised));
-        Self { attached: Attached::new(&settings.attach, &settings.paths.state_dir), awaited, ..Self::of(source, Vec::new(), known) }
+        Self {
+            attached: Arc::new(Attached::new(&settings.attach, &settings.paths.state_dir)),
+            awaited,
+            ..Self::of(source, Vec::new(), known)
+        }
     }
 
     /// A browser that is there already.
@@ -90,14 +100,14 @@ impl Browsers {
 
     fn of(source: Source, running: Vec<Running>, known: Vec<Handle>) -> Self {
         let running = Arc::new(Mutex::new(running));
-        let (starting, taken_over) = (tokio::sync::Mutex::default(), OnceCell::new());
         Self {
             source,
-            attached: Attached::new(&Attach::default(), Path::new("")),
+            attached: Arc::new(Attached::new(&Attach::default(), Path::new(""))),
             running,
-            starting,
-            taken_over,
-            known,
+            starting: tokio::sync::Mutex::default(),
+            former: OnceLock::new(),
+            known: known.into(),
+            ending: CancellationToken::new(),
             awaited: Vec::new(),
         }
     }
@@ -118,17 +128,19 @@ impl Browsers {
         if let Some(endpoint) = &spec.endpoint {
             return self.attach(endpoint).await;
         }
-        self.take_over().await;
-        let browser = self.find_or_start(spec).await?;
+        let wanted = self.wanted(spec)?;
+        if !wanted.as_ref().is_some_and(Wanted::is_for_one) {
+            self.take_over().have_come_for(wanted.as_ref(), HOUSEKEEPING).await;
+        }
+        let browser = self.find_or_start(wanted).await?;
         let vacant = self.vacancy(&browser);
         shut_doors(&*browser, &self.attached.endpoints()).await?;
         vacant.taken();
         Ok(browser)
     }
 
-    async fn find_or_start(&self, spec: &ContextSpec) -> Result<Arc<dyn Browser>, Fault> {
+    async fn find_or_start(&self, wanted: Option<Wanted>) -> Result<Arc<dyn Browser>, Fault> {
         let _starting = self.starting.lock().await;
-        let wanted = self.wanted(spec)?;
         let alone = wanted.as_ref().is_some_and(Wanted::is_for_one);
         let known = self.list().iter().find(|running| !alone && running.launch == wanted).map(|running| Arc::clone(&running.browser));
         match known {
@@ -139,10 +151,14 @@ impl Browsers {
 
     async fn start(&self, wanted: Option<Wanted>) -> Result<Arc<dyn Browser>, Fault> {
         let browser = match (&self.source, &wanted) {
-            (Source::Chromium(starter), Some(wanted)) => starter.start(wanted).await?,
+            (Source::Chromium(starter), Some(wanted)) => tokio::select! {
+                started = starter.start(wanted) => started?,
+                // One that is given up ends.
+                () = self.ending.cancelled() => return Err(crate::hub::stopping()),
+            },
             (Source::Fake | Source::Chromium(_), _) => FakeBrowser::new() as Arc<dyn Browser>,
         };
-        self.add(wanted, &browser);
+        add(&self.running, wanted, &browser);
         Ok(browser)
     }
 
@@ -189,13 +205,21 @@ impl Browsers {
             let adopted = browser.adopt_context(context, spec, pages).await?;
             return Ok((browser, adopted));
         }
-        self.take_over().await;
-        // The fake one died with its daemon and makes the context again.
-        let known: Vec<Arc<dyn Browser>> = match &self.source {
-            Source::Fake => vec![self.get(spec).await?],
-            Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
-        };
-        Ok(find_in(known, &self.attached.endpoints(), spec, context, pages).await?)
+        let mut coming = self.take_over().coming();
+        loop {
+            let none_comes = coming.borrow_and_update().is_empty();
+            // The fake one died with its daemon and makes the context again.
+            let known: Vec<Arc<dyn Browser>> = match &self.source {
+                Source::Fake => vec![self.get(spec).await?],
+                Source::Chromium(_) => self.list().iter().map(|running| Arc::clone(&running.browser)).collect(),
+            };
+            match Box::pin(find_in(known, &self.attached.endpoints(), spec, context, pages)).await {
+                Ok(found) => return Ok(found),
+                Err(error) if none_comes => return Err(error.into()),
+                // It may be in one that is still to come.
+                Err(_) => drop(coming.changed().await),
+            }
+        }
     }
 
     /// Whether those that are ours live on when the daemon dies.
@@ -222,9 +246,11 @@ impl Browsers {
         described.into_iter().chain(self.attached.running()).collect()
     }
 
-    /// Ends every browser for good.
+    /// Ends every browser for good, those that are just starting and those that do not answer included.
     pub(crate) async fn end(&self) {
-        self.take_over().await;
+        let former = self.take_over();
+        former.all_come(PATIENCE).await;
+        self.ending.cancel();
         let running = std::mem::take(&mut *self.list());
         let ending = running.iter().map(|running| async {
             match tokio::time::timeout(HOUSEKEEPING, running.browser.end()).await {
@@ -233,7 +259,7 @@ impl Browsers {
                 Err(_) => tracing::warn!("a browser took too long to end; its keeper goes on with it"),
             }
         });
-        futures::future::join_all(ending).await;
+        futures::join!(futures::future::join_all(ending), former.all_come(HOUSEKEEPING));
         self.attached.let_go().await;
         if let Source::Chromium(starter) = &self.source {
             starter.sweep_all().await;
@@ -252,25 +278,21 @@ impl Browsers {
     }
 
     /// At the start of the daemon, and before anything else: a browser that nobody claims is ended by its keeper.
-    pub(crate) async fn take_over(&self) {
-        let Source::Chromium(starter) = &self.source else { return };
-        self.taken_over
-            .get_or_init(|| async {
-                for (launch, browser) in starter.take_over().await {
-                    match browser.keep_only(&self.known).await {
-                        // It was started for a session that never came to be.
-                        Ok(0) if launch.as_ref().is_some_and(Wanted::is_for_one) => {
-                            drop(Vacant::new(Some(browser)));
-                            continue;
-                        }
-                        Ok(_) => {}
-                        Err(error) => tracing::warn!(%error, "what a former daemon was making may be left in its browser"),
-                    }
-                    self.add(launch, &browser);
-                }
-                self.shut_all_doors().await;
-            })
-            .await;
+    pub(crate) fn begin_to_take_over(&self) {
+        self.take_over();
+    }
+
+    fn take_over(&self) -> &Former {
+        self.former.get_or_init(|| match &self.source {
+            Source::Fake => Former::none(),
+            Source::Chromium(starter) => Former::begin(&Heir {
+                starter: Arc::clone(starter),
+                running: Arc::clone(&self.running),
+                attached: Arc::clone(&self.attached),
+                known: Arc::clone(&self.known),
+                ending: self.ending.clone(),
+            }),
+        })
     }
 
     /// The fake browser is one for all: it keeps apart what others keep apart by processes.
@@ -281,20 +303,20 @@ impl Browsers {
         }
     }
 
-    /// Keeps the browser for as long as it lives.
-    fn add(&self, launch: Option<Wanted>, browser: &Arc<dyn Browser>) {
-        self.list().push(Running { launch, browser: Arc::clone(browser) });
-        let (running, browser) = (Arc::clone(&self.running), Arc::clone(browser));
-        tokio::spawn(async move {
-            let why = browser.gone().await;
-            tracing::warn!(browser = browser.info().id, why, "a browser is gone");
-            locked(&running).retain(|running| !Arc::ptr_eq(&running.browser, &browser));
-        });
-    }
-
     fn list(&self) -> MutexGuard<'_, Vec<Running>> {
         locked(&self.running)
     }
+}
+
+/// Keeps the browser for as long as it lives.
+fn add(running: &Arc<Mutex<Vec<Running>>>, launch: Option<Wanted>, browser: &Arc<dyn Browser>) {
+    locked(running).push(Running { launch, browser: Arc::clone(browser) });
+    let (running, browser) = (Arc::clone(running), Arc::clone(browser));
+    tokio::spawn(async move {
+        let why = browser.gone().await;
+        tracing::warn!(browser = browser.info().id, why, "a browser is gone");
+        locked(&running).retain(|running| !Arc::ptr_eq(&running.browser, &browser));
+    });
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -389,13 +411,18 @@ async fn find_in(
     pages: &[PageRecord],
 ) -> tabmux_driver::Result<(Arc<dyn Browser>, Adopted)> {
     let mut why = DriverError::BrowserGone("it did not survive".into());
-    for browser in browsers {
-        let found = match shut_doors(&*browser, endpoints).await {
-            Ok(()) => browser.adopt_context(context, spec, pages).await,
-            Err(error) => Err(error),
-        };
+    // All at once: one that does not answer keeps nobody from what another has.
+    let mut asked: FuturesUnordered<_> = browsers
+        .into_iter()
+        .map(|browser| async move {
+            shut_doors(&*browser, endpoints).await?;
+            let adopted = browser.adopt_context(context, spec, pages).await?;
+            Ok((browser, adopted))
+        })
+        .collect();
+    while let Some(found) = asked.next().await {
         match found {
-            Ok(adopted) => return Ok((browser, adopted)),
+            Ok(found) => return Ok(found),
             // That it is not in one browser says less than that another cannot say.
             Err(error) if matches!(why, DriverError::BrowserGone(_)) => why = error,
             Err(_) => {}

@@ -35,7 +35,7 @@ use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::store::{Remembered, Safe, Store};
 
-pub(crate) use calls::{Ask, Doorway, timed_out};
+pub(crate) use calls::{Ask, Doorway, stopping, timed_out};
 pub(crate) use desk::CallerDesk;
 pub(crate) use fork::{ForkOf, New, told};
 pub(crate) use sessions::{isolation_name, isolation_of};

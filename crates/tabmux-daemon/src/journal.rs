@@ -69,6 +69,11 @@ pub struct JournalError {
     pub source: std::io::Error,
 }
 
+/// Whether something was written that no daemon brought to its end: one that ends well leaves all of it in its snapshot.
+pub fn is_unfinished(state_dir: &Path) -> bool {
+    std::fs::metadata(state_dir.join(disk::JOURNAL)).is_ok_and(|journal| journal.len() > 0)
+}
+
 impl Journal {
     /// Reads what is there, puts damage aside, and starts the writer. Blocks on the disk: call it before serving.
     pub fn open(dir: &Path) -> Result<(Self, Replayed), JournalError> {

@@ -78,7 +78,8 @@ pub async fn run(settings: Settings, ready: impl FnOnce(Ready) + Send) -> Result
     tokio::spawn(Arc::clone(&hub).give_way());
     let keeping_time = tokio::spawn(Arc::clone(&hub).keep_time());
     let browsers = Arc::clone(&hub);
-    tokio::spawn(async move { futures::join!(browsers.browsers.take_over(), browsers.browsers.attach_ahead()) });
+    browsers.browsers.begin_to_take_over();
+    tokio::spawn(async move { browsers.browsers.attach_ahead().await });
     let connections = TaskTracker::new();
     let accepting = tokio::spawn(accept(socket, Arc::clone(&door), connections.clone()));
     tracing::info!(pid = std::process::id(), socket = %paths.socket.display(), "daemon ready");

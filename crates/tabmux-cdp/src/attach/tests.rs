@@ -135,6 +135,15 @@ fn a_browser_that_withholds_its_address_is_found_by_its_profile_and_will_ask() {
     assert_eq!(found, Located { url: format!("ws://127.0.0.1:{shy}/devtools/browser/every-day"), consent: Consent::Asked });
 }
 
+/// One that is taken for gone would lose its sessions their pages.
+#[test]
+fn a_browser_that_does_not_answer_in_time_is_late_and_not_gone() {
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = Address { host: "127.0.0.1".into(), port: silent.local_addr().unwrap().port() };
+    let error = version::ask(&address, "", Duration::from_millis(20)).err().expect("it says nothing");
+    assert!(matches!(error, AttachError::Late { .. }), "{error:?}");
+}
+
 #[test]
 fn nothing_and_no_browser_at_an_address_are_told_apart() {
     let profiles = Profiles::default();

@@ -1,12 +1,12 @@
 //! Asks what listens at an address which browser it is: one `GET /json/version`, small enough to be written out here.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::{Address, AttachError, knock};
+use super::{Address, AttachError, Consent, knock};
 
 /// More than any browser says about itself.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -45,11 +45,18 @@ pub(super) fn ask(address: &Address, base: &str, limit: Duration) -> Result<Answ
 
 fn exchange(address: &Address, base: &str, host: &str, limit: Duration) -> Result<(u16, Vec<u8>), AttachError> {
     let other = |why: String| AttachError::NotABrowser { address: address.clone(), why };
+    // Slow is not gone: whoever has pages there finds them when it answers.
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            AttachError::Late { url: address.to_string(), seconds: limit.as_secs(), consent: Consent::NotNeeded }
+        }
+        _ => other(error.to_string()),
+    };
     let mut stream = knock(address)?;
     let deadline = Instant::now() + limit;
     let request = format!("GET {base}/json/version HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.set_write_timeout(Some(limit)).and_then(|()| stream.write_all(request.as_bytes())).map_err(|error| other(error.to_string()))?;
-    read_answer(&mut stream, deadline).map_err(|error| other(error.to_string()))?.ok_or_else(|| other("it speaks no HTTP".into()))
+    stream.set_write_timeout(Some(limit)).and_then(|()| stream.write_all(request.as_bytes())).map_err(failed)?;
+    read_answer(&mut stream, deadline).map_err(failed)?.ok_or_else(|| other("it speaks no HTTP".into()))
 }
 
 /// Status and body; `None` for what is no HTTP. Chromium leaves the connection open, so the length that was announced counts.

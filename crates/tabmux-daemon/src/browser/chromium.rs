@@ -1,12 +1,12 @@
 //! Starts Chromium and finds again what a former daemon left running.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tabmux_cdp::CdpBrowser;
 use tabmux_cdp::find::{Places, Want};
-use tabmux_cdp::keeper::{self, KeeperHome};
+use tabmux_cdp::keeper::{self, KeeperHome, Kept};
 use tabmux_cdp::launch::{Launch, LaunchError, Mode, Profile, Sharing};
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Browser, ContextSpec, Isolation};
@@ -14,7 +14,8 @@ use tabmux_driver::{Browser, ContextSpec, Isolation};
 use super::{Found, Wanted};
 use crate::settings::Chromium;
 
-const LAST_SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500)];
+/// As long, together, as a keeper may take to end a browser that does not end by itself.
+const LAST_SWEEPS_MS: [u64; 8] = [0, 50, 150, 500, 500, 500, 500, 500];
 const SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(10)];
 
 #[derive(Debug)]
@@ -60,31 +61,47 @@ impl Starter {
         Ok(browser)
     }
 
-    /// Every browser whose daemon is gone, and nothing of those that are gone themselves.
-    pub(super) async fn take_over(&self) -> Vec<(Option<Wanted>, Arc<dyn Browser>)> {
-        let home = self.home();
-        let mut found: Vec<(Option<Wanted>, Arc<dyn Browser>)> = Vec::new();
-        for socket in keeper::keepers(&home.runtime_dir) {
-            match CdpBrowser::take_over(&home, &socket).await {
-                Ok(browser) => {
-                    tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
-                    if browser.launched().is_some_and(|launch| launch.domains != self.settings.domains) {
-                        tracing::warn!(browser = browser.info().id, "the domains it may reach were changed, so it is ended");
-                        drop(browser.end().await);
-                        continue;
-                    }
-                    let launch = browser.launched().map(|launch| Wanted {
-                        binary: launch.binary.clone(),
-                        mode: launch.mode,
-                        sharing: launch.sharing,
-                    });
-                    found.push((launch, browser));
-                }
-                Err(error) => tracing::warn!(%error, socket = %socket.display(), "a browser could not be taken over"),
+    /// The keepers of browsers whose daemon is gone.
+    pub(super) fn left(&self) -> Vec<PathBuf> {
+        keeper::keepers(&self.settings.runtime_dir)
+    }
+
+    /// What is kept there, which a keeper says from memory however its browser is.
+    pub(super) async fn claim(&self, socket: &Path) -> Option<Kept> {
+        let claimed = keeper::claim(socket).await;
+        claimed.inspect_err(|error| tracing::warn!(%error, socket = %socket.display(), "a browser could not be claimed")).ok()
+    }
+
+    /// Goes on with a browser of a former daemon, once it answers.
+    pub(super) async fn go_on_with(&self, kept: Kept) -> Option<Arc<dyn Browser>> {
+        let browser = match CdpBrowser::go_on_with(&self.home(), kept).await {
+            Ok(browser) => browser,
+            Err(error) => {
+                tracing::warn!(%error, "a browser could not be taken over");
+                return None;
             }
+        };
+        tracing::info!(browser = browser.info().id, pid = browser.info().pid, "browser of the former daemon taken over");
+        if browser.launched().is_some_and(|launch| launch.domains != self.settings.domains) {
+            tracing::warn!(browser = browser.info().id, "the domains it may reach were changed, so it is ended");
+            drop(browser.end().await);
+            return None;
         }
-        tokio::spawn(sweep(home));
-        found
+        Some(browser)
+    }
+
+    /// Ends one that was not gone on with, without asking it anything.
+    pub(super) async fn end_left(&self, socket: &Path) {
+        if let Some(kept) = self.claim(socket).await
+            && let Err(error) = kept.claim.end().await
+        {
+            tracing::warn!(%error, "a browser of the former daemon did not end");
+        }
+    }
+
+    /// Removes what dead browsers left.
+    pub(super) fn begin_to_sweep(&self) {
+        tokio::spawn(sweep(self.home()));
     }
 
     /// Whether keepers or what they keep are on disk.
@@ -96,8 +113,8 @@ impl Starter {
     /// At the end of the daemon: what is dead or just dying leaves nothing.
     pub(super) async fn sweep_all(&self) {
         let home = self.home();
-        for pause in LAST_SWEEPS {
-            tokio::time::sleep(pause).await;
+        for pause in LAST_SWEEPS_MS {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
             keeper::sweep(&home.runtime_dir, &home.profiles_dir);
             if !self.has_leavings() {
                 return;

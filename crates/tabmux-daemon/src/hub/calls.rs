@@ -482,11 +482,11 @@ pub(crate) fn timed_out() -> Fault {
 }
 
 fn not_begun() -> Fault {
-    let message = "Earlier calls of the session took all of this call's time; it was not begun.";
+    let message = "What the session did before took all of this call's time; it was not begun.";
     Fault::new(Code::Timeout, message, "Call again, perhaps with a longer timeout (ms, at most 600000).")
 }
 
-fn stopping() -> Fault {
+pub(crate) fn stopping() -> Fault {
     let hint = "Call again: the next call starts a new daemon.";
     Fault::new(Code::Cancelled, "The daemon is stopping; the call was not run.", hint)
 }

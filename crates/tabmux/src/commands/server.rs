@@ -89,14 +89,20 @@ pub(super) fn stop(config: &Config, form: Form) -> Outcome {
     let (found, left) = find_for_good(config)?;
     let stopped = match found {
         Some(control) => end(config, control)?,
-        // A killed daemon's browsers live on for the grace time. Its successor ends them, as every daemon does at its end.
-        None if tabmux_daemon::browsers_are_left(&config.settings) => end(config, Control::open_or_start(config)?)?,
+        // A killed daemon's browsers live on for the grace time, and its sessions would come back. Its successor ends them, as every daemon
+        // does at its end.
+        None if is_anything_left(config) => end(config, Control::open_or_start(config)?)?,
         None => left,
     };
     if form == Form::Text && !stopped {
         output::note("No daemon was running.");
     }
     output::report(form, &json!({"stopped": stopped}), String::new)
+}
+
+fn is_anything_left(config: &Config) -> bool {
+    let settings = &config.settings;
+    tabmux_daemon::browsers_are_left(settings) || tabmux_daemon::journal::is_unfinished(&settings.paths.state_dir)
 }
 
 /// The daemon, also one that is just coming up. Where there is none: whether one was just leaving, and is gone now.

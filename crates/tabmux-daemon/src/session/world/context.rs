@@ -271,7 +271,7 @@ impl World {
         let known = self.hub.look(|registry| registry.session(self.id).and_then(|session| session.context.clone()));
         let context = match (opened, known) {
             (Some(context), _) => Some(context),
-            (None, Some(handle)) => self.find_again(&Handle(handle.to_string())).await?,
+            (None, Some(handle)) => Box::pin(self.find_again(&Handle(handle.to_string()))).await?,
             (None, None) => None,
         };
         match context {
