@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, helpers included")]
 
 mod beside;
+mod endings;
 mod handover;
 mod points;
 mod random;
