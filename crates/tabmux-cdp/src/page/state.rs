@@ -267,6 +267,11 @@ impl PageState {
         self.inner().log.untold_errors()
     }
 
+    /// A script of the page was ended because of what it logged.
+    pub(super) fn flood_ended(&self, why: &str) {
+        self.inner().log.push_ours(why);
+    }
+
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
         self.inner().log.take()
     }
