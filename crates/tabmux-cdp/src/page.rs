@@ -514,6 +514,10 @@ impl Page for CdpPage {
         self.state.bound_for()
     }
 
+    fn is_held(&self) -> bool {
+        self.state.is_held()
+    }
+
     fn waits_for(&self) -> Option<String> {
         self.state.waits_for()
     }

@@ -355,6 +355,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether that is there, and nothing but the document that it is leaving keeps it from going. Nothing reaches such a page any more.
+    fn is_held(&self) -> bool {
+        false
+    }
+
     /// What it asked the network for first of all that has not come so far.
     fn waits_for(&self) -> Option<String> {
         None

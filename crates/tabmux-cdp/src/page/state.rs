@@ -395,8 +395,11 @@ impl PageState {
         self.inner().traffic.all()
     }
 
-    /// It was on its way elsewhere, which nobody wants any more.
+    /// It was on its way elsewhere, which nobody wants any more. One that is held hears nothing of it.
     pub(super) fn called_off(&self) {
+        if self.is_held() {
+            return;
+        }
         self.inner().traffic.called_off("document");
         self.progress.send_modify(|progress| progress.bound_for.clear());
     }
@@ -410,6 +413,17 @@ impl PageState {
     /// Where it is on its way to.
     pub(super) fn bound_for(&self) -> Option<String> {
         Some(self.progress.borrow()).filter(|now| now.underway && !now.bound_for.is_empty()).map(|now| now.bound_for.clone())
+    }
+
+    /// Whether what it is on its way to is there: its server has answered, or there is none to ask. Then only the document that it is leaving keeps
+    /// it.
+    pub(super) fn is_held(&self) -> bool {
+        let Some(there) = self.bound_for() else { return false };
+        let loader = self.progress.borrow().bound_loader.clone();
+        match self.inner().traffic.of(&loader) {
+            Some(request) => request.status.is_some() || request.failure.is_some(),
+            None => !there.starts_with("http:") && !there.starts_with("https:"),
+        }
     }
 
     pub(super) fn waits_for(&self) -> Option<String> {

@@ -30,6 +30,8 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) underway: bool,
     /// Where that one is.
     pub(in crate::page) bound_for: String,
+    /// How its document will be called.
+    pub(in crate::page) bound_loader: String,
     /// How many of those came to nothing, and left the page where it was.
     pub(in crate::page) fruitless: u64,
     /// How many dialogs it has opened.
