@@ -347,6 +347,10 @@ impl Page for CdpPage {
         self.state.unreachable()
     }
 
+    fn is_crashed(&self) -> bool {
+        self.state.is_crashed()
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.

@@ -276,6 +276,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether its process ended and it shows nothing.
+    fn is_crashed(&self) -> bool {
+        false
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
 
     /// Runs a script in the page and gives its value as JSON.

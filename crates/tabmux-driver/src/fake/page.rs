@@ -188,6 +188,10 @@ impl Page for FakePage {
         locked(&self.state).history.url().to_owned()
     }
 
+    fn is_crashed(&self) -> bool {
+        *self.life.borrow() == Life::Crashed
+    }
+
     fn title(&self) -> String {
         let state = locked(&self.state);
         state.title_told.clone().unwrap_or_else(|| visit::title(state.history.url()))
