@@ -485,6 +485,10 @@ impl Page for CdpPage {
         self.state.dialog().map(|open| open.dialog)
     }
 
+    fn dialogs(&self) -> u64 {
+        self.state.dialogs()
+    }
+
     async fn act(&self, action: &Action) -> Result<Acted> {
         self.state.usable()?;
         self.state.act_begins();

@@ -339,6 +339,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// The dialog that is open now.
     fn dialog(&self) -> Option<Dialog>;
 
+    /// How many its document has opened so far.
+    fn dialogs(&self) -> u64 {
+        0
+    }
+
     /// Does to the page what a person would; comes back once the page confirmed that it arrived.
     async fn act(&self, action: &Action) -> Result<Acted>;
 

@@ -209,6 +209,11 @@ impl PageState {
         self.inner().dialog.clone()
     }
 
+    pub(super) fn dialogs(&self) -> u64 {
+        let now = self.progress.borrow();
+        now.dialogs - now.former_dialogs
+    }
+
     pub(super) fn chooser(&self) -> Option<OpenChooser> {
         self.inner().chooser.clone()
     }
