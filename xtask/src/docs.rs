@@ -54,7 +54,7 @@ fn meaning(code: Code) -> &'static str {
         Code::TabCrashed => "the tab's process crashed",
         Code::ElementNotFound => "nothing on the page matches",
         Code::ElementNotActionable => "the element is hidden, covered or disabled",
-        Code::StaleRef => "the ref is from a snapshot that no longer holds",
+        Code::StaleRef => "the ref is from a snapshot that no longer holds, or the page went elsewhere before anything was done",
         Code::AssertFailed => "a step of a sequence did not find what it expected",
         Code::DialogOpen => "a dialog is open and must be answered first",
         Code::NavigationFailed => "the page could not be opened",

@@ -15,6 +15,7 @@ mod elements;
 mod embedded;
 mod emulation;
 mod evaluate;
+mod flood;
 mod frames;
 mod given_up;
 mod hidden;
@@ -59,6 +60,7 @@ use act::LyingInWait;
 pub(crate) use console::thrown;
 use ears::Ears;
 use emulation::{Eyes, Whose};
+use flood::Flood;
 use given_up::{Freed, GivenUp};
 pub(crate) use memento::Memento;
 use requests::Waiting;
@@ -189,10 +191,11 @@ impl CdpPage {
     }
 
     fn listening(connection: &Connection, target: &str, session: String, state: Arc<PageState>, world: &Arc<World>) -> Arc<Self> {
-        let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone());
+        let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
+        let flood = Flood::new(Arc::clone(&freeing));
+        let ears = Ears::new(Arc::clone(&state), Arc::clone(world), connection.downgrade(), session.clone(), flood);
         connection.listen(&session, Arc::new(ears));
         state.frames().number_with(&world.next_ref);
-        let (handle, freeing) = (Handle(target.to_owned()), Arc::default());
         let (heap, bookmark, awake) = (Mutex::default(), Mutex::default(), tokio::sync::OnceCell::new());
         let (connection, world) = (connection.clone(), Arc::clone(world));
         Arc::new(Self { handle, session, connection, state, world, freeing, heap, bookmark, awake })
@@ -344,6 +347,10 @@ impl Page for CdpPage {
         self.state.unreachable()
     }
 
+    fn is_crashed(&self) -> bool {
+        self.state.is_crashed()
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()> {
         match self.state.usable() {
             // Going somewhere is what brings a crashed page back.
@@ -478,6 +485,10 @@ impl Page for CdpPage {
         self.state.dialog().map(|open| open.dialog)
     }
 
+    fn dialogs(&self) -> u64 {
+        self.state.dialogs()
+    }
+
     async fn act(&self, action: &Action) -> Result<Acted> {
         self.state.usable()?;
         self.state.act_begins();
@@ -509,6 +520,10 @@ impl Page for CdpPage {
 
     fn bound_for(&self) -> Option<String> {
         self.state.bound_for()
+    }
+
+    fn is_held(&self) -> bool {
+        self.state.is_held()
     }
 
     fn waits_for(&self) -> Option<String> {

@@ -72,6 +72,7 @@ pub enum DriverError {
     StaleCursor,
     #[error("{0:?} is no regular expression.")]
     BadPattern(String),
+    /// Before anything was done: where something may have been, that is unconfirmed.
     #[error("The page went elsewhere meanwhile.")]
     Navigated,
     /// Not answered in time; the browser is there and may have done it.
@@ -143,7 +144,7 @@ impl From<DriverError> for Fault {
             DriverError::EmulationRefused(_) => (Code::BadArgument, "Give another value."),
             DriverError::StaleCursor => (Code::StaleRef, "Take a snapshot without a cursor."),
             DriverError::BadPattern(_) => (Code::BadArgument, "Write find as text, or as a JavaScript expression: /pric(e|es)/i."),
-            DriverError::Navigated => (Code::TabGone, "Look at the page again: it shows another document now."),
+            DriverError::Navigated => (Code::StaleRef, "Nothing was done. Take a snapshot to see what is there now."),
             DriverError::Late(_) => (Code::Timeout, "Look how far it came (list_pages), then call again."),
             DriverError::Busy(_) => (Code::QueueFull, "Wait for calls that run, then call again."),
             DriverError::Unsupported(_) => (Code::Unsupported, "Use another tool, or another kind of session."),
@@ -167,6 +168,13 @@ fn sentence(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its tab is there, and whoever takes it for gone opens another.
+    #[test]
+    fn a_page_that_went_elsewhere_is_no_tab_that_is_gone() {
+        let fault = Fault::from(DriverError::Navigated).to_string();
+        assert_eq!(fault, "[stale_ref] The page went elsewhere meanwhile. Nothing was done. Take a snapshot to see what is there now.");
+    }
 
     #[test]
     fn a_fault_is_made_of_whole_sentences() {

@@ -276,6 +276,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether its process ended and it shows nothing.
+    fn is_crashed(&self) -> bool {
+        false
+    }
+
     async fn navigate(&self, to: Navigation<'_>) -> Result<()>;
 
     /// Runs a script in the page and gives its value as JSON.
@@ -334,6 +339,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// The dialog that is open now.
     fn dialog(&self) -> Option<Dialog>;
 
+    /// How many its document has opened so far.
+    fn dialogs(&self) -> u64 {
+        0
+    }
+
     /// Does to the page what a person would; comes back once the page confirmed that it arrived.
     async fn act(&self, action: &Action) -> Result<Acted>;
 
@@ -353,6 +363,11 @@ pub trait Page: Send + Sync + std::fmt::Debug {
     /// Where it is on its way to, while that has not come. Till then a browser may pass nothing on to the page.
     fn bound_for(&self) -> Option<String> {
         None
+    }
+
+    /// Whether that is there, and nothing but the document that it is leaving keeps it from going. Nothing reaches such a page any more.
+    fn is_held(&self) -> bool {
+        false
     }
 
     /// What it asked the network for first of all that has not come so far.

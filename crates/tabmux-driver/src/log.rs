@@ -40,6 +40,15 @@ impl Untold {
         }
     }
 
+    /// What must be told whatever else is.
+    fn add_first(&mut self, error: String) {
+        self.errors.insert(0, error);
+        if self.errors.len() > MAX_ERRORS {
+            self.errors.pop();
+            self.more += 1;
+        }
+    }
+
     fn join(&mut self, later: Self) {
         later.errors.into_iter().for_each(|error| self.add(error));
         self.more += later.more;
@@ -52,12 +61,22 @@ impl Untold {
 
 impl PageLog {
     pub fn push(&mut self, level: &str, text: &str) {
+        if matches!(level, "error" | "exception") {
+            self.present.add(shortened(text));
+        }
+        self.keep(level, text);
+    }
+
+    /// An error that is told before the page's own, of which there may be any number.
+    pub fn push_ours(&mut self, text: &str) {
+        self.present.add_first(shortened(text));
+        self.keep("error", text);
+    }
+
+    fn keep(&mut self, level: &str, text: &str) {
         if self.entries.len() == MAX_ENTRIES {
             self.entries.pop_front();
             self.lost += 1;
-        }
-        if matches!(level, "error" | "exception") {
-            self.present.add(shortened(text));
         }
         self.entries.push_back(LogEntry { level: level.to_owned(), text: shortened(text) });
     }
@@ -122,6 +141,15 @@ mod tests {
         assert_eq!(log.untold_errors(), 4);
         assert_eq!(log.take_errors(), (vec!["b".to_owned(), "c".into(), "d".into()], 1));
         assert_eq!((log.take_errors(), log.take().0.len()), ((vec![], 0), 5));
+    }
+
+    #[test]
+    fn what_is_said_of_the_page_comes_before_what_it_says_itself() {
+        let mut log = PageLog::default();
+        (0..5).for_each(|_| log.push("error", "its own"));
+        log.push_ours("ours");
+        assert_eq!(log.take_errors(), (vec!["ours".to_owned(), "its own".into(), "its own".into()], 3));
+        assert_eq!(log.take().0.last().map(|entry| entry.text.clone()), Some("ours".to_owned()));
     }
 
     #[test]

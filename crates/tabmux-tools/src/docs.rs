@@ -110,7 +110,7 @@ fn meaning(code: Code) -> &'static str {
         Code::TabCrashed => "The page crashed; reload brings it back.",
         Code::ElementNotFound => "No element matches the selector.",
         Code::ElementNotActionable => "The element is there but cannot be used now.",
-        Code::StaleRef => "The ref is of an older snapshot.",
+        Code::StaleRef => "The ref is of an older snapshot, or the page went elsewhere before anything was done.",
         Code::AssertFailed => "A step of a sequence did not find what it expected; the message shows what it saw.",
         Code::DialogOpen => "A dialog freezes the page until `handle_dialog` answers it.",
         Code::NavigationFailed => "The address could not be reached.",

@@ -9,6 +9,7 @@ use tabmux_core::{Fault, TabId};
 use tabmux_driver::{Context, Dialog, Domains, Emulation, Isolation, Lacks, Page};
 
 use crate::reply::placed;
+use crate::visible;
 
 #[async_trait]
 pub trait Pages: Send + Sync {
@@ -90,16 +91,22 @@ pub struct PageView {
     /// Why it shows the browser's own error page, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
+    /// Whether it shows nothing, because its process crashed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub crashed: bool,
     pub current: bool,
 }
 
 impl PageView {
     pub fn of(page_idx: usize, tab: TabId, page: &dyn Page, current: bool) -> Self {
-        let (url, title, unreachable) = (page.url(), page.title(), page.unreachable());
-        Self { page_idx, tab_id: tab.to_string(), url, title, unreachable, current }
+        let (url, title, unreachable, crashed) = (page.url(), page.title(), page.unreachable(), page.is_crashed());
+        Self { page_idx, tab_id: tab.to_string(), url, title, unreachable, crashed, current }
     }
 
     pub(crate) fn place(&self) -> String {
+        if self.crashed {
+            return format!("{} — crashed; navigate with reload brings it back", visible::line(&self.url));
+        }
         placed(&self.url, &self.title, self.unreachable.as_deref())
     }
 }

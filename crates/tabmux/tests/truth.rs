@@ -128,6 +128,29 @@ fn a_page_that_an_act_sent_to_a_silent_server_is_told_as_on_its_way() {
     assert!(client.ok("read_text", &json!({})).text().contains("here"));
 }
 
+/// Nothing reaches such a page any more, from no side: neither another address nor a longer wait helps.
+#[test]
+fn a_page_whose_script_keeps_it_from_going_is_told_as_that_with_the_way_out() {
+    let (lab, site) = (Lab::real(), Site::start(|path| format!("<title>{path}</title><p>here")));
+    let client = lab.ready_client();
+    for script in ["location = '/there'; for (;;);", "location = 'about:blank'; for (;;);", "for (;;) history.back()"] {
+        let tab = client.ok("new_page", &json!({"url": site.at("/one")})).result()["tabId"].clone();
+        client.ok("navigate", &json!({"url": site.at("/two")}));
+        client.ok("evaluate", &json!({"script": format!("setTimeout(() => {{ {script} }}), 1")}));
+        let held = |text: &str| text.contains("a script of the page that it is leaving keeps it from going");
+        let way = |text: &str| text.contains("close_page") && text.contains("new_page") && !text.contains("has not answered");
+        until("it is held", SOON, || held(&client.call("evaluate", &json!({"script": "1", "timeout": 500})).text()).then_some(()));
+        for (tool, args) in
+            [("navigate", json!({"url": site.at("/three"), "timeout": 3000})), ("wait_for", json!({"text": "never", "timeout": 500}))]
+        {
+            let text = client.fails(tool, &args, "timeout");
+            assert!(held(&text) && way(&text), "{tool} after {script}: {text}");
+        }
+        client.ok("close_page", &json!({"tabId": tab}));
+    }
+    client.ok("new_page", &json!({"url": site.at("/one")}));
+}
+
 /// A move within the document is told after the answer to it.
 #[test]
 fn a_fragment_is_where_the_page_is() {

@@ -9,6 +9,7 @@ use tabmux_driver::Emulation;
 
 use super::PageState;
 use super::emulation::{Asked, Eyes, Whose};
+use super::flood::Flood;
 use crate::connection::WeakConnection;
 use crate::event::read;
 use crate::protocol::fetch::{AuthChallengeResponse, AuthRequired, ContinueWithAuth};
@@ -27,11 +28,17 @@ pub(super) struct Answers {
     pub(super) session: String,
     /// Requests that were answered with credentials once: asked again, those were wrong.
     shown: Mutex<VecDeque<String>>,
+    flood: Flood,
 }
 
 impl Answers {
-    pub(super) fn new(state: Arc<PageState>, world: Arc<World>, connection: WeakConnection, session: String) -> Self {
-        Self { state, world, connection, session, shown: Mutex::default() }
+    pub(super) fn new(state: Arc<PageState>, world: Arc<World>, connection: WeakConnection, session: String, flood: Flood) -> Self {
+        Self { state, world, connection, session, shown: Mutex::default(), flood }
+    }
+
+    /// Whatever it says, it is to leave others their turn.
+    pub(super) fn limit(&self, method: &str, params: &RawValue) {
+        self.flood.heard(method, params, &self.state, &self.connection, &self.session);
     }
 
     /// Sends without waiting for the answer.

@@ -9,6 +9,7 @@ use tabmux_driver::Emulation;
 
 use super::answers::Answers;
 use super::emulation::{Eyes, Whose};
+use super::flood::Flood;
 use super::{PageState, act, attach_frames, embedded, hear_requests, keep_choosers, own_world, requests};
 use crate::CdpError;
 use crate::connection::{Connection, Listener, WeakConnection};
@@ -45,7 +46,8 @@ pub(super) fn attached(connection: &Connection, state: &Arc<PageState>, world: &
 }
 
 fn frame_came(connection: &Connection, state: &Arc<PageState>, world: &Arc<World>, within: &str, session: &str, target: String) {
-    let child = Child::new(Answers::new(Arc::clone(state), Arc::clone(world), connection.downgrade(), session.to_owned()));
+    let child =
+        Child::new(Answers::new(Arc::clone(state), Arc::clone(world), connection.downgrade(), session.to_owned(), Flood::default()));
     state.frames().attached(target, session, within);
     connection.listen(session, Arc::new(child));
     furnish(connection, session, world, &world.shown());
@@ -120,7 +122,10 @@ impl Listener for Child {
                 self.answers.tell_others_all();
             }
             _ if state.hear_frames(session, method, params) => {}
-            _ => state.hear_part(session, method, params),
+            _ => {
+                state.hear_part(session, method, params);
+                self.answers.limit(method, params);
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::answers::Answers;
+use super::flood::Flood;
 use super::{PageState, child, embedded, requests};
 use crate::CdpError;
 use crate::connection::{Listener, WeakConnection};
@@ -21,9 +22,9 @@ pub(super) struct Ears {
 }
 
 impl Ears {
-    pub(super) fn new(state: Arc<PageState>, world: Arc<World>, connection: WeakConnection, session: String) -> Self {
+    pub(super) fn new(state: Arc<PageState>, world: Arc<World>, connection: WeakConnection, session: String, flood: Flood) -> Self {
         world.pages().insert(session.clone());
-        Self { answers: Answers::new(state, world, connection, session) }
+        Self { answers: Answers::new(state, world, connection, session, flood) }
     }
 
     /// Frames that live in another process are not heard here.
@@ -68,7 +69,10 @@ impl Listener for Ears {
                 }
             }
             _ if state.hear_frames(session, method, params) => {}
-            _ => state.hear(session, method, params),
+            _ => {
+                state.hear(session, method, params);
+                self.answers.limit(method, params);
+            }
         }
     }
 

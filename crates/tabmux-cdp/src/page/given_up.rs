@@ -133,6 +133,21 @@ async fn still(connection: &Connection, session: &str) {
     let _ = connection.call_in(session, &SetScriptExecutionDisabled { value: false }, PROBE).await;
 }
 
+/// Ends the script of a page that answers nothing, and where one was ended before and began again, also what begins it. Comes when all that it
+/// said till then is heard.
+pub(super) async fn end_flood(connection: &Connection, session: &str, before: Freed) -> Freed {
+    let freed = if before == Freed::Once {
+        still(connection, session).await;
+        Freed::Calm
+    } else {
+        let _ = connection.call_in(Some(session), &TerminateExecution::default(), HOUSEKEEPING).await;
+        Freed::Once
+    };
+    // Behind it all; and should the order have come too late, this is what it ends.
+    let _ = connection.call_in(Some(session), &probe(), HOUSEKEEPING).await;
+    freed
+}
+
 /// Says whether there was a script to end.
 async fn free(connection: &Connection, session: &str) -> bool {
     let spins = matches!(connection.call_in(Some(session), &probe(), PROBE).await, Err(CdpError::Late { .. }));
@@ -143,6 +158,6 @@ async fn free(connection: &Connection, session: &str) -> bool {
     spins
 }
 
-fn probe() -> Evaluate {
+pub(super) fn probe() -> Evaluate {
     Evaluate { expression: "0".into(), ..Evaluate::default() }
 }

@@ -1,5 +1,9 @@
 //! A page as a picture or on paper: two round trips, one for the place and one for the picture.
 
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::Value;
 use tabmux_driver::{Area, DriverError, Image, ImageFormat, Orientation, Result, Shot};
@@ -9,6 +13,9 @@ use crate::protocol::page::{CaptureScreenshot, PrintToPDF, Viewport};
 
 /// The longest side Chromium can draw at once; beyond it the picture repeats itself.
 const MAX_DRAWN: f64 = 16_384.0;
+
+/// How long the picture of a document that gave way to another may still take.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// A page drawn smaller than this cannot be read; what does not fit then is cut off.
 const LEAST_SCALE: f64 = 0.5;
@@ -62,7 +69,33 @@ impl Place {
 }
 
 impl CdpPage {
+    /// Chromium never answers a capture whose document gives way to another while it is taken. So a page that went elsewhere is asked again;
+    /// whichever picture comes first is the one.
     pub(super) async fn picture(&self, shot: &Shot) -> Result<Image> {
+        let mut progress = self.state.watch();
+        let mut asked = FuturesUnordered::new();
+        loop {
+            let commits = progress.borrow_and_update().commits;
+            asked.push(self.capture(shot));
+            let replaced = async {
+                // Its end is for the capture to tell.
+                if progress.wait_for(|now| now.commits > commits).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(GRACE).await;
+            };
+            tokio::select! {
+                biased;
+                Some(picture) = asked.next() => match picture {
+                    Err(DriverError::Navigated) => {}
+                    picture => return picture,
+                },
+                () = replaced => {}
+            }
+        }
+    }
+
+    async fn capture(&self, shot: &Shot) -> Result<Image> {
         let place = self.place(&shot.area).await?;
         let allowed = shot.max_side.map_or(MAX_DRAWN, |side| f64::from(side).min(MAX_DRAWN));
         let drawn = drawn(&place, allowed);

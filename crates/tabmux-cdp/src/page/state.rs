@@ -209,6 +209,11 @@ impl PageState {
         self.inner().dialog.clone()
     }
 
+    pub(super) fn dialogs(&self) -> u64 {
+        let now = self.progress.borrow();
+        now.dialogs - now.former_dialogs
+    }
+
     pub(super) fn chooser(&self) -> Option<OpenChooser> {
         self.inner().chooser.clone()
     }
@@ -265,6 +270,11 @@ impl PageState {
 
     pub(super) fn untold_errors(&self) -> u64 {
         self.inner().log.untold_errors()
+    }
+
+    /// A script of the page was ended because of what it logged.
+    pub(super) fn flood_ended(&self, why: &str) {
+        self.inner().log.push_ours(why);
     }
 
     pub(super) fn take_log(&self) -> (Vec<LogEntry>, u64) {
@@ -390,8 +400,11 @@ impl PageState {
         self.inner().traffic.all()
     }
 
-    /// It was on its way elsewhere, which nobody wants any more.
+    /// It was on its way elsewhere, which nobody wants any more. One that is held hears nothing of it.
     pub(super) fn called_off(&self) {
+        if self.is_held() {
+            return;
+        }
         self.inner().traffic.called_off("document");
         self.progress.send_modify(|progress| progress.bound_for.clear());
     }
@@ -405,6 +418,17 @@ impl PageState {
     /// Where it is on its way to.
     pub(super) fn bound_for(&self) -> Option<String> {
         Some(self.progress.borrow()).filter(|now| now.underway && !now.bound_for.is_empty()).map(|now| now.bound_for.clone())
+    }
+
+    /// Whether what it is on its way to is there: its server has answered, or there is none to ask. Then only the document that it is leaving keeps
+    /// it.
+    pub(super) fn is_held(&self) -> bool {
+        let Some(there) = self.bound_for() else { return false };
+        let loader = self.progress.borrow().bound_loader.clone();
+        match self.inner().traffic.of(&loader) {
+            Some(request) => request.status.is_some() || request.failure.is_some(),
+            None => !there.starts_with("http:") && !there.starts_with("https:"),
+        }
     }
 
     pub(super) fn waits_for(&self) -> Option<String> {

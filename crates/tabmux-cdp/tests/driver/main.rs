@@ -12,6 +12,7 @@ mod display;
 mod elsewhere;
 mod field;
 mod fixtures;
+mod flood;
 mod frames;
 mod given_up;
 mod hostile;

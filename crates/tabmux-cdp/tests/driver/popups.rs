@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tabmux_cdp::find::Want;
-use tabmux_driver::{Browser, ContextSpec, Credentials, Emulation, Navigation, Page};
+use tabmux_driver::{Action, Browser, ContextSpec, Credentials, DriverError, Emulation, Navigation, Page, Selector, Verb};
 
 use crate::support::{self, page, response, serve};
 
@@ -152,5 +152,24 @@ async fn popups_join_with_what_they_show() {
         soon(opener.evaluate(&format!("void {way}"))).await.expect("it runs");
         let popup = soon(popups.recv()).await.expect("it joins").page;
         assert_eq!(soon(popup.evaluate("document.body.innerText")).await, Ok(json!(text)), "{way}");
+    }
+}
+
+/// Its document ends, as one does that gives way to another; but there is no other, and the tab is gone.
+#[tokio::test]
+async fn an_act_in_a_page_that_closes_itself_is_told_that_the_tab_is_gone() {
+    let browser = support::chromium().await;
+    let site = serve(|_| page("hello")).await;
+    let context = soon(browser.open_context(&ContextSpec::default())).await.expect("a context opens");
+    let mut popups = context.popups();
+    let opener = soon(context.open_page()).await.expect("a page opens");
+    soon(opener.navigate(Navigation::To(&site))).await.expect("it goes there");
+    for _ in 0..5 {
+        soon(opener.evaluate("open('/popup'), 1")).await.expect("it opens one");
+        let popup = soon(popups.recv()).await.expect("it joins").page;
+        soon(popup.evaluate("setTimeout(() => close(), 300), 1")).await.expect("it runs");
+        let verb = Verb::Hover { selector: Selector::parse("#never").expect("a selector") };
+        let acted = soon(popup.act(&Action { verb, patience: PATIENCE })).await;
+        assert_eq!(acted, Err(DriverError::PageGone));
     }
 }

@@ -140,3 +140,19 @@ async fn a_long_page_stays_readable() {
     let image = soon(page.screenshot(&png(Area::FullPage, None))).await.expect("it is pictured");
     assert_eq!((image.height, image.shown), (10_000, image.whole));
 }
+
+/// Chromium never answers for a document that goes while it is drawn.
+#[tokio::test]
+async fn a_page_that_goes_on_and_on_is_pictured() {
+    let browser = support::chromium().await;
+    let site = support::site(|_| "<script>setTimeout(() => location = '/' + Math.random(), 50)</script>on".into()).await;
+    let page = pages(&browser, 1).await.remove(0);
+    // It may be elsewhere before it is there.
+    let _ = tokio::time::timeout(Duration::from_secs(20), page.navigate(Navigation::To(&site))).await;
+    for round in 0..12 {
+        for format in [ImageFormat::Png, ImageFormat::Jpeg { quality: 60 }] {
+            let image = soon(page.screenshot(&Shot { area: Area::Viewport, format, max_side: None })).await;
+            assert!(image.is_ok(), "{round} {format:?}: {image:?}");
+        }
+    }
+}

@@ -72,6 +72,17 @@ pub(super) async fn fault(late: &Late, limit: &Limit, pages: &CallPages) -> Faul
         return Fault::new(Code::Timeout, format!("{message}. {asks}"), format!("{} {hint}", answer_in(tab)));
     }
     if let Some(there) = bound_for(pages) {
+        // In the moment between the answer of the server and the new document it is no script that keeps it.
+        if is_held(pages) && is_silent(pages).await && is_held(pages) {
+            let why = format!(
+                "{message}. It is on its way to {there}, and a script of the page that it is leaving keeps it from going; nothing can end that script from outside."
+            );
+            let tab = pages.working_on().0.map(|tab| format!(" with tabId {tab}")).unwrap_or_default();
+            let hint = format!(
+                "Call again if the script ends by itself. Else end it with close_page{tab}, and go on in another tab with new_page."
+            );
+            return Fault::new(Code::Timeout, why, hint);
+        }
         let why = format!("{message}. It is on its way to {there}, whose server has not answered; till then it answers nothing.");
         return Fault::new(Code::Timeout, why, ON_ITS_WAY);
     }
@@ -104,6 +115,10 @@ fn asks_elsewhere(pages: &CallPages) -> Option<(TabId, String)> {
 fn bound_for(pages: &CallPages) -> Option<String> {
     let there = pages.working_on().1?.bound_for()?;
     Some(if pages.may_see(&there) { visible_line(&there) } else { "another page".to_owned() })
+}
+
+fn is_held(pages: &CallPages) -> bool {
+    pages.working_on().1.is_some_and(|page| page.is_held())
 }
 
 fn waits_for(pages: &CallPages) -> String {

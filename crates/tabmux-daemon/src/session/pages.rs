@@ -13,6 +13,10 @@ use super::Turn;
 use super::reach::Reach;
 use super::world::{World, dialog_elsewhere, dialog_fault};
 
+/// How many dialogs a document may open before it is likely that it never ends. Nothing but its end stops it: whoever sends it elsewhere meets the next
+/// one.
+const MANY_DIALOGS: u64 = 3;
+
 pub(super) struct CallPages {
     world: Arc<World>,
     admitted: Admitted,
@@ -129,9 +133,13 @@ impl CallPages {
 
     /// What a page says to the call in a dialog, unless that page is out of its reach.
     pub(super) fn told_of_dialog(&self, tab: TabId, dialog: &Dialog) -> Fault {
-        let url = self.world.page(tab).map(|page| page.url());
+        let page = self.world.page(tab);
+        let url = page.as_ref().map(|page| page.url());
         let own = self.working_on().0 == Some(tab);
-        let fault = if own { dialog_fault(dialog) } else { dialog_elsewhere(tab, dialog) };
+        let mut fault = if own { dialog_fault(dialog) } else { dialog_elsewhere(tab, dialog) };
+        if page.is_some_and(|page| page.dialogs() >= MANY_DIALOGS) {
+            fault.hint.push_str(&format!(" If there is always another, end the page: close_page with tabId {tab}, then new_page."));
+        }
         self.check_where_it_ended(url.as_deref()).err().unwrap_or(fault)
     }
 

@@ -63,6 +63,8 @@ struct State {
     traffic: Traffic,
     seen: Seen,
     dialog: Option<OpenDialog>,
+    /// How many the document has opened.
+    dialogs: u64,
     chooser: Option<Chooser>,
     /// How many pages the last script opened.
     opened: u64,
@@ -95,6 +97,7 @@ impl FakePage {
             traffic: Traffic::default(),
             seen: Seen::default(),
             dialog: None,
+            dialogs: 0,
             chooser: None,
             opened: 0,
             function_gave: None,
@@ -118,7 +121,7 @@ impl FakePage {
             return Err(if *self.life.borrow() == Life::Lost { browser_gone() } else { DriverError::PageGone });
         }
         state.history.go(if matches!(to, Navigation::To(_)) { Navigation::To(&visit.url) } else { to })?;
-        state.dialog = None;
+        (state.dialog, state.dialogs) = (None, 0);
         (state.title, state.title_told) = (None, None);
         state.added.clear();
         state.form = Form::default();
@@ -186,6 +189,10 @@ impl Page for FakePage {
 
     fn url(&self) -> String {
         locked(&self.state).history.url().to_owned()
+    }
+
+    fn is_crashed(&self) -> bool {
+        *self.life.borrow() == Life::Crashed
     }
 
     fn title(&self) -> String {
@@ -328,6 +335,10 @@ impl Page for FakePage {
 
     fn dialog(&self) -> Option<Dialog> {
         locked(&self.state).dialog.as_ref().map(|open| open.dialog.clone())
+    }
+
+    fn dialogs(&self) -> u64 {
+        locked(&self.state).dialogs
     }
 
     /// Nothing here forgets a dialog; it is written down as a browser's driver would.

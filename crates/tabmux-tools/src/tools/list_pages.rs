@@ -62,6 +62,7 @@ mod tests {
             url: "http://a.test/".into(),
             title: String::new(),
             unreachable: None,
+            crashed: false,
             current: false,
         };
         let failed = PageView { unreachable: Some("net::ERR_FAILED".into()), ..page.clone() };
@@ -71,6 +72,22 @@ mod tests {
         0 t1 http://a.test/ — could not be reached: net::ERR_FAILED
         0 t1 http://a.test/ — "could not be reached: net::ERR_FAILED"
         "#);
+    }
+
+    #[tokio::test]
+    async fn a_tab_that_crashed_is_told_as_that() {
+        let pages = TestPages::new().await;
+        pages.call("new_page", json!({ "url": "http://a.test/?title=A" })).await.unwrap();
+        pages.call("evaluate", json!({ "script": "crash()" })).await.unwrap_err();
+        let reply = pages.call("list_pages", json!({})).await.unwrap();
+        insta::assert_snapshot!(text(&reply), @r#"
+        1 tab
+        0 t1 http://a.test/?title=A — crashed; navigate with reload brings it back (current)
+        "#);
+        assert_eq!(reply.structured.unwrap()["pages"][0]["crashed"], true);
+        pages.call("navigate", json!({ "reload": true })).await.unwrap();
+        let reply = pages.call("list_pages", json!({})).await.unwrap();
+        assert_eq!(reply.structured.unwrap()["pages"][0].get("crashed"), None);
     }
 
     #[tokio::test]

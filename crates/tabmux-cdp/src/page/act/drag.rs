@@ -46,7 +46,11 @@ impl CdpPage {
         ];
         self.send_all(&events).await?;
         let native = self.confirm(&grab.frame, "grabbed", &json!({})).await?.native;
-        let goal = self.aim(goal(to, patience)).await?;
+        let goal = self.aim(goal(to, patience)).await.map_err(|error| match error {
+            // It heard the press.
+            DriverError::Navigated => DriverError::Unconfirmed("The page went elsewhere while it was dragged".into()),
+            other => other,
+        })?;
         held.at = goal.answer.point;
         if native {
             self.carry(goal.answer.point).await?;

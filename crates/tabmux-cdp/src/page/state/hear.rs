@@ -154,7 +154,7 @@ impl PageState {
             self.progress.send_modify(|progress| {
                 progress.started += 1;
                 progress.underway = true;
-                progress.bound_for = event.url;
+                (progress.bound_for, progress.bound_loader) = (event.url, event.loader_id);
             });
         }
     }

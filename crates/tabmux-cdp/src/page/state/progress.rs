@@ -30,10 +30,14 @@ pub(in crate::page) struct Progress {
     pub(in crate::page) underway: bool,
     /// Where that one is.
     pub(in crate::page) bound_for: String,
+    /// How its document will be called.
+    pub(in crate::page) bound_loader: String,
     /// How many of those came to nothing, and left the page where it was.
     pub(in crate::page) fruitless: u64,
     /// How many dialogs it has opened.
     pub(in crate::page) dialogs: u64,
+    /// Those of the documents before.
+    pub(in crate::page) former_dialogs: u64,
     /// Downloads that it began.
     pub(in crate::page) downloads: u64,
     /// Not all of the document came, and the rest will not.
@@ -64,6 +68,7 @@ impl Progress {
 
     pub(super) fn commit(&mut self, loader: String) {
         self.commits += 1;
+        self.former_dialogs = self.dialogs;
         (self.underway, self.scheduled, self.stopped) = (false, false, false);
         self.former.truncate(FORMER_DOCUMENTS - 1);
         self.former.push_front(std::mem::replace(&mut self.loader, loader));
@@ -73,6 +78,14 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_dialogs_of_a_document_are_counted_from_its_beginning() {
+        let mut progress = Progress { dialogs: 3, ..Progress::default() };
+        progress.commit("next".into());
+        progress.dialogs += 1;
+        assert_eq!(progress.dialogs - progress.former_dialogs, 1);
+    }
 
     #[test]
     fn a_page_that_goes_on_for_ever_is_remembered_for_a_while_only() {

@@ -26,6 +26,24 @@ async fn an_opening_dialog_ends_the_running_call_and_is_answered_beside_the_queu
     assert!(began.elapsed().as_millis() < 1000);
 }
 
+/// A page that opens one after the other lets nobody leave it: to go elsewhere, too, waits for an answer.
+#[tokio::test]
+async fn a_page_that_asks_again_and_again_is_told_with_the_way_out() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("start_browser", json!({"sessionId": "s"})).await;
+    let mut ways = Vec::new();
+    for _ in 0..4 {
+        let fault = agent.fault("evaluate", json!({"script": "alert(\"again\")"})).await;
+        ways.push(fault.hint.contains("close_page with tabId t1, then new_page"));
+        agent.ok("handle_dialog", json!({})).await;
+    }
+    assert_eq!(ways, [false, false, true, true]);
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    let fault = agent.fault("evaluate", json!({"script": "alert(\"first\")"})).await;
+    assert_eq!(fault.hint, "Answer it with handle_dialog, then go on.", "another document");
+}
+
 #[tokio::test]
 async fn handle_dialog_does_not_wait_behind_the_queue() {
     let house = House::new();

@@ -72,7 +72,7 @@ async fn everybody_who_may_act_hears_news_and_takes_them_from_nobody() {
     let reading = share(&owner, json!({})).await;
     drop(house.session().page(TabId(1)).unwrap().evaluate("crash()").await);
     eventually("the news is in", || house.session().waiting().1 == 1).await;
-    assert!(!other.ok("list_pages", json!({"sessionId": reading})).await.text.contains("crashed"));
+    assert!(!other.ok("list_pages", json!({"sessionId": reading})).await.text.contains("Tab t1 crashed"));
     assert!(owner.ok("list_pages", json!({})).await.text.contains("Tab t1 crashed"));
     let acting = share(&owner, json!({"mode": "act"})).await;
     owner.ok("new_page", json!({})).await;

@@ -106,6 +106,7 @@ impl State {
         }
         let (answer, answered) = oneshot::channel();
         self.tell(PageEvent::DialogOpened(dialog.clone()));
+        self.dialogs += 1;
         self.dialog = Some(OpenDialog { dialog, answer });
         Ok(answered)
     }
