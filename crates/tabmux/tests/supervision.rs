@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
@@ -63,9 +65,15 @@ fn up_is_the_operator_whatever_token_is_set_and_stops_its_daemon() {
 fn a_daemon_that_ends_at_once_is_stopped_or_started_again_like_any_other() {
     for stopped in [true, false] {
         let lab = Lab::new();
+        DirBuilder::new().recursive(true).mode(0o700).create(lab.state_dir()).unwrap();
+        // What a daemon waits for before it serves.
+        let state = File::create(lab.state_dir().join("daemon.lock")).unwrap();
+        state.lock().unwrap();
         let mut up = up(&lab, "");
         until("up has begun a daemon", SOON, || (!lab.daemons().is_empty()).then_some(()));
         process::signal(up.0.id(), Signal::STOP);
+        until("up stands still", SOON, || (process::state(up.0.id()) == Some('T')).then_some(()));
+        drop(state);
         let first = until("it serves", SOON, || running(&lab));
         if stopped {
             lab.stop();
