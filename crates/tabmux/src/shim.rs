@@ -6,6 +6,7 @@ mod glimpse;
 mod key;
 mod ledger;
 mod outbox;
+mod pulse;
 mod stdio;
 
 use std::collections::HashSet;
@@ -32,6 +33,7 @@ use crate::start::{Absent, Joined, Starter};
 use glimpse::{Glimpse, glimpse};
 use ledger::{Ledger, Outgoing, Parting, Tail};
 use outbox::Outbox;
+use pulse::{Beat, Pulse};
 use stdio::Stdio;
 
 /// A daemon that lived shorter than this died at once.
@@ -64,6 +66,7 @@ struct Shim {
     down: Outbox,
     link: Link,
     short_lives: u32,
+    pulse: Pulse,
     input: Input,
 }
 
@@ -99,6 +102,8 @@ enum Event {
     Joined(Outcome<Option<Joined>>),
     WroteUp(std::io::Result<usize>),
     WroteDown(std::io::Result<usize>),
+    /// Nothing was heard of the daemon for a while, and somebody waits.
+    Quiet,
     Stop,
 }
 
@@ -150,6 +155,7 @@ impl Shim {
             down: Outbox::default(),
             link: Link::Apart,
             short_lives: 0,
+            pulse: Pulse::new(Instant::now()),
             input: Input::Fresh,
         }
     }
@@ -197,6 +203,7 @@ impl Shim {
                         self.input = Input::Answered;
                     }
                 }
+                Event::Quiet => self.daemon_quiet(),
                 Event::FromClient(Ok(Line::End)) if self.input == Input::Fresh && !self.ledger.is_empty() => {
                     self.input = Input::Piped;
                     let limit = tokio::time::sleep(PIPED_WITHIN);
@@ -236,6 +243,8 @@ impl Shim {
     ) -> Event {
         let room = (self.up.has_room(), self.down.has_room());
         let (mut reader, mut writer, mut joining) = (None, None, None);
+        // Who does not read what the daemon says cannot tell whether it says something.
+        let quiet = self.ledger.waiting_since().filter(|_| room.1).map(|since| self.pulse.due(since).into());
         match &mut self.link {
             Link::Apart => {}
             Link::Joining(handle) => joining = Some(handle),
@@ -254,6 +263,7 @@ impl Shim {
             Some(joined) = async { Some(joining?.await) }, if is_joining => Event::Joined(joined.unwrap_or_else(|panic| {
                 Err(Failure::unavailable(Code::Internal, format!("Joining the daemon failed: {panic}."), "Try again."))
             })),
+            () = tokio::time::sleep_until(quiet.unwrap_or_else(tokio::time::Instant::now)), if can_read && quiet.is_some() => Event::Quiet,
             () = stop.as_mut() => Event::Stop,
         }
     }
@@ -298,11 +308,14 @@ impl Shim {
         }
         // A daemon that answers is alive, however short its life turns out.
         self.short_lives = 0;
-        if let Glimpse::Answer { id, failed } = glimpse(&line)
-            && self.ledger.settle(&id).as_deref() == Some("initialize")
-            && !failed
-        {
-            self.hello.initialize = self.initialize.take();
+        self.pulse.heard(Instant::now());
+        if let Glimpse::Answer { id, failed } = glimpse(&line) {
+            if pulse::is_ours(&id) || self.ledger.came_too_late(&id) {
+                return;
+            }
+            if self.ledger.settle(&id).as_deref() == Some("initialize") && !failed {
+                self.hello.initialize = self.initialize.take();
+            }
         }
         line.push(b'\n');
         self.down.push_line(line);
@@ -323,7 +336,10 @@ impl Shim {
 
     fn joined(&mut self, joined: Joined) {
         match Connection::of(joined) {
-            Ok(connection) => self.link = Link::Joined(Box::new(connection)),
+            Ok(connection) => {
+                self.pulse.heard(Instant::now());
+                self.link = Link::Joined(Box::new(connection));
+            }
             Err(error) => self.without_daemon(&Failure::io("The daemon's connection cannot be used", &error).fault),
         }
     }
@@ -360,6 +376,18 @@ impl Shim {
             self.short_lives = 0;
             let message = format!("The daemon died {MAX_SHORT_LIVES} times at once after it was joined.");
             self.without_daemon(&Fault::new(Code::Internal, message, "Look at `tabmux logs`, then try again."));
+        }
+    }
+
+    /// One that is suspended takes calls and never answers. Whoever waits is told, and what it did not begin it is asked to leave.
+    fn daemon_quiet(&mut self) {
+        match self.pulse.beat(Instant::now()) {
+            Beat::Ask => self.up.push_line(pulse::question()),
+            Beat::Silent => {
+                let given_up = self.ledger.give_up(&pulse::silence(&self.starter.silent().fault));
+                given_up.cancels.into_iter().for_each(|line| self.up.push_line(line));
+                given_up.answers.into_iter().for_each(|line| self.down.push_line(line));
+            }
         }
     }
 

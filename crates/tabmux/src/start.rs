@@ -212,7 +212,7 @@ impl Starter {
     }
 
     /// The daemon lives and says nothing. Its pid is what helps then.
-    fn silent(&self) -> Failure {
+    pub(crate) fn silent(&self) -> Failure {
         let pid = std::fs::read_to_string(&self.places.paths.pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
         let (message, hint) = match pid {
             Some(pid) => (

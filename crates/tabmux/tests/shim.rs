@@ -101,6 +101,35 @@ fn an_initialize_that_was_not_answered_is_sent_again_and_not_remembered() {
     assert_eq!(next.hear().unwrap(), initialize);
 }
 
+/// A suspended daemon keeps its socket and says nothing: no wait is without an end.
+#[test]
+fn a_daemon_that_is_there_and_silent_is_asked_twice_and_then_its_calls_are_answered() {
+    let home = Home::new();
+    let double = home.double();
+    let mut mcp = home.mcp(&[]);
+    let mut daemon = double.welcome();
+    mcp.say(&call(1, "navigate"));
+    mcp.say(&call(2, "list_sessions"));
+    assert_eq!((daemon.hear(), daemon.hear()), (Some(call(1, "navigate")), Some(call(2, "list_sessions"))));
+    let question = daemon.hear().unwrap();
+    assert_eq!((&question["method"], daemon.hear()), (&json!("ping"), Some(question.clone())));
+    for id in [1, 2] {
+        let answer = mcp.hear();
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["_meta"]["tabmux/error"]["code"]), (&json!(id), &json!("timeout")));
+        assert!(text.contains("does not answer") && text.contains("may still happen"), "{text}");
+        let cancel = daemon.hear().unwrap();
+        assert_eq!((&cancel["method"], &cancel["params"]["requestId"]), (&json!("notifications/cancelled"), &json!(id)));
+    }
+    // It goes on: what was given up is not answered twice, nor are our questions passed on, and the next call is its own.
+    daemon.say(&done(&json!(1)));
+    daemon.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {}}));
+    mcp.say(&call(3, "navigate"));
+    assert_eq!(daemon.hear().unwrap()["id"], 3);
+    daemon.say(&done(&json!(3)));
+    assert_eq!(mcp.hear(), done(&json!(3)));
+}
+
 #[test]
 fn a_call_the_client_gave_up_is_neither_answered_nor_sent_again() {
     let home = Home::new();

@@ -41,6 +41,11 @@ pub(super) fn outcome_unknown(tool: Option<&str>) -> Fault {
     Fault::new(Code::OutcomeUnknown, message, "Look at the page first (list_sessions, snapshot), then decide whether to call again.")
 }
 
+/// What its client would say if it no longer waited.
+pub(super) fn cancelled(id: &Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "The daemon was silent."}}))
+}
+
 fn error(id: &Value, code: i32, fault: &Fault) -> Vec<u8> {
     let data = WireFault::from(fault);
     line(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": fault.to_string(), "data": data}}))

@@ -38,6 +38,10 @@ pub(super) struct Ledger {
     requests: u64,
     /// The last line wholly written, if it was a request.
     last_written: Option<Key>,
+    /// Since when somebody waits without a break.
+    waiting_since: Option<Instant>,
+    /// Answered here because the daemon was silent; what it says to them later nobody waits for.
+    given_up: HashSet<Key>,
 }
 
 /// An id as the ledger compares it: its JSON text.
@@ -107,6 +111,15 @@ pub(super) struct Verdict {
     pub(super) answers: Vec<Vec<u8>>,
 }
 
+/// What is said when a daemon that is there answers nobody.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct GivenUp {
+    /// For the daemon, should it go on.
+    pub(super) cancels: Vec<Vec<u8>>,
+    /// For the client.
+    pub(super) answers: Vec<Vec<u8>>,
+}
+
 impl Key {
     pub(super) fn of(id: &Value) -> Self {
         Self(id.to_string())
@@ -132,7 +145,12 @@ impl Ledger {
         self.requests += 1;
         let key = Key::of(&id);
         let line = keep.then(|| line.to_vec());
-        let entry = Entry { order: self.requests, id, method, shape, line, delivery: Delivery::Waiting, sends: 0, since: Instant::now() };
+        let since = Instant::now();
+        if self.entries.is_empty() {
+            self.waiting_since = Some(since);
+        }
+        self.given_up.remove(&key);
+        let entry = Entry { order: self.requests, id, method, shape, line, delivery: Delivery::Waiting, sends: 0, since };
         if let Some(former) = self.entries.insert(key.clone(), entry) {
             self.forget_text(&former);
         }
@@ -158,16 +176,45 @@ impl Ledger {
         Some(entry.method)
     }
 
+    /// `None` when nobody waits.
+    pub(super) fn waiting_since(&self) -> Option<Instant> {
+        self.waiting_since.filter(|_| !self.entries.is_empty())
+    }
+
+    /// Whether this answers what was given up.
+    pub(super) fn came_too_late(&mut self, id: &Value) -> bool {
+        !self.given_up.is_empty() && self.given_up.remove(&Key::of(id))
+    }
+
+    /// The daemon is there and silent: everything is answered here.
+    pub(super) fn give_up(&mut self, fault: &Fault) -> GivenUp {
+        let mut given_up = GivenUp::default();
+        for (key, entry) in self.take_entries() {
+            given_up.cancels.push(answer::cancelled(&entry.id));
+            given_up.answers.push(entry.last_word(Parting::NoDaemon { fault }));
+            if self.given_up.len() < MAX_ENTRIES {
+                self.given_up.insert(key);
+            }
+        }
+        given_up
+    }
+
+    /// All of them, in the order they came.
+    fn take_entries(&mut self) -> Vec<(Key, Entry)> {
+        let mut entries: Vec<(Key, Entry)> = std::mem::take(&mut self.entries).into_iter().collect();
+        entries.sort_unstable_by_key(|(_, entry)| entry.order);
+        self.kept_bytes = 0;
+        entries
+    }
+
     pub(super) fn judge(&mut self, parting: Parting<'_>) -> Verdict {
         let last = self.last_written.take();
         if let (Parting::Crash { tail: Tail::Unread, .. }, Some(entry)) = (parting, last.and_then(|key| self.entries.get_mut(&key))) {
             entry.delivery = Delivery::Waiting;
         }
-        let mut entries: Vec<(Key, Entry)> = std::mem::take(&mut self.entries).into_iter().collect();
-        entries.sort_unstable_by_key(|(_, entry)| entry.order);
-        self.kept_bytes = 0;
+        self.given_up.clear();
         let mut verdict = Verdict::default();
-        for (key, mut entry) in entries {
+        for (key, mut entry) in self.take_entries() {
             if entry.may_go_again(parting)
                 && let Some(line) = entry.line.clone()
             {
@@ -346,6 +393,23 @@ mod tests {
         ledger.written(Some(key.clone()));
         let answer: Value = serde_json::from_slice(&ledger.judge(Parting::Goodbye).answers[0]).unwrap();
         assert_eq!(answer["result"]["resultType"], "complete");
+    }
+
+    #[test]
+    fn what_is_given_up_is_answered_once_and_called_off() {
+        let mut ledger = Ledger::default();
+        let key = call(&mut ledger, 1, "navigate");
+        ledger.written(Some(key));
+        assert!(ledger.waiting_since().is_some());
+        let fault = Fault::new(Code::Timeout, "Silent.", "Wake it.");
+        let given_up = ledger.give_up(&fault);
+        let cancel: Value = serde_json::from_slice(&given_up.cancels[0]).unwrap();
+        assert_eq!((&cancel["method"], &cancel["params"]["requestId"]), (&json!("notifications/cancelled"), &json!(1)));
+        assert_eq!((given_up.answers.len(), ids(&given_up.answers), ledger.waiting_since()), (1, vec![json!(1)], None));
+        assert_eq!([1, 1, 2].map(|id| ledger.came_too_late(&json!(id))), [true, false, false]);
+        ledger.give_up(&fault);
+        call(&mut ledger, 1, "navigate");
+        assert!(!ledger.came_too_late(&json!(1)), "asked again under the same id");
     }
 
     #[test]
