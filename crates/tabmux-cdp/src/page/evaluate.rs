@@ -15,6 +15,9 @@ use crate::{CdpError, lenient};
 /// A longer answer is not read: nobody is told so much at once, and reading it would hold others up.
 const MAX_ANSWER: usize = 8 << 20;
 
+const ENDED: &str = "it was ended while it ran, because it logged without end or kept the page from answering others; what it did before that has \
+                     happened, and console may say more";
+
 /// How a script is given to the parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shape<'a> {
@@ -142,6 +145,8 @@ fn failed(error: CdpError) -> DriverError {
         CdpError::Refused { message, .. } if message.contains("navigated or closed") || message.contains("context") => {
             DriverError::Navigated
         }
+        // All that Chromium says of a script that was ended while it ran.
+        CdpError::Refused { message, .. } if message == "Internal error" => DriverError::ScriptFailed(ENDED.to_owned()),
         CdpError::Refused { message, .. } => DriverError::ScriptFailed(message),
         CdpError::TooLong { bytes, .. } => too_long(bytes as u64),
         other => other.into(),

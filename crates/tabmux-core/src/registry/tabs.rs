@@ -8,6 +8,8 @@ use crate::{Code, Fault, Identity, Millis, Party, SessionId, Tab, TabId, TabNumb
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
+/// Enough to know a page by. A page may open others at addresses of megabytes, and all of a session's are written down together.
+const MAX_URL_BYTES: usize = 4096;
 
 /// How a call names a tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Registry {
         }
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
-        session.tabs.insert(tab, Tab { number, handle, url, memento: None });
+        session.tabs.insert(tab, Tab { number, handle, url: noted(&url), memento: None });
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
         self.persists.push(Persist::NextTab(self.next_tab()));
@@ -122,8 +124,9 @@ impl Registry {
     /// Notes where a tab is, for a restarted daemon.
     pub fn tab_at(&mut self, id: SessionId, tab: TabId, url: &str) {
         let Some((session, _)) = self.live_mut(id) else { return };
+        let url = noted(url);
         if let Some(record) = session.tabs.get_mut(&tab).filter(|record| record.url != url) {
-            record.url = url.to_owned();
+            record.url = url;
             self.dirty.insert(id);
         }
     }
@@ -190,4 +193,10 @@ pub(super) fn lost_tab(was_there: bool, text: &str) -> Fault {
     }
     let shown: String = text.chars().take(32).flat_map(char::escape_default).collect();
     Fault::new(Code::TabNotFound, format!("No tab '{shown}' in this session; tabs are named t1, t2, …"), hint)
+}
+
+/// What is kept of an address: its beginning, where it is long.
+fn noted(url: &str) -> String {
+    let end = url.floor_char_boundary(MAX_URL_BYTES);
+    if end < url.len() { format!("{}…", &url[..end]) } else { url.to_owned() }
 }

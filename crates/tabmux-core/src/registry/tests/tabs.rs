@@ -19,6 +19,22 @@ fn a_new_tab_is_the_current_one_and_the_latest_of_many() {
     assert_eq!((&*tab.handle, tab.url.as_str()), ("page", "about:blank"));
 }
 
+/// A journal of a session whose page opens forty others at addresses of two megabytes stays a journal that is written in no time.
+#[test]
+fn of_a_long_address_the_beginning_is_noted() {
+    let mut world = World::new();
+    let me = world.connect(secret("me"));
+    let id = world.open(me, "web");
+    let long = format!("data:,{}", "é".repeat(1 << 20));
+    let popup = world.registry.add_popup(id, "popup".into(), long.clone()).unwrap();
+    let tab = world.add_tab(id);
+    world.registry.tab_at(id, tab, &long);
+    for tab in [popup, tab] {
+        let url = world.tab(id, tab).url.clone();
+        assert!(url.len() < 5000 && url.ends_with("é…") && long.starts_with(url.trim_end_matches('…')), "{} bytes", url.len());
+    }
+}
+
 #[test]
 fn tab_ids_are_never_reused() {
     let mut world = World::new();
