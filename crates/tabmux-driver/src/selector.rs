@@ -21,6 +21,12 @@ pub enum By {
     /// `e12` or `@e12`.
     Ref(u32),
     Css(String),
+    /// `my-card >> button`: CSS step by step, each within what the one before means, its shadow tree included. `frame=1.0 >> button` begins in the
+    /// page's second frame's first one, whatever site it is of.
+    Chain {
+        frame: Option<Vec<usize>>,
+        steps: Vec<String>,
+    },
     /// `//a`, `(//a)[2]` or `xpath=…`.
     XPath(String),
     /// `~name`: what an element is called by those who cannot see it.
@@ -80,6 +86,7 @@ impl Selector {
         match &self.by {
             By::Ref(number) => json!({ "by": "ref", "ref": number }),
             By::Css(css) => json!({ "by": "css", "css": css }),
+            By::Chain { frame, steps } => json!({ "by": "chain", "frame": frame, "steps": steps }),
             By::XPath(path) => json!({ "by": "xpath", "path": path }),
             By::AccessibilityId(id) => json!({ "by": "id", "id": id }),
             By::Text(text) => json!({ "by": "text", "words": words(text) }),
@@ -113,16 +120,55 @@ fn named(text: &str) -> Result<By> {
     if let Some(id) = text.strip_prefix('~') {
         return some(id, By::AccessibilityId);
     }
-    if let Some(css) = text.strip_prefix("css=") {
-        return some(css, By::Css);
-    }
     if let Some(wanted) = text.strip_prefix("text=") {
         return Ok(By::Text(words(text, wanted)?));
     }
-    match text.strip_prefix("role=") {
-        Some(role) => by_role(text, role.trim()),
+    if let Some(role) = text.strip_prefix("role=") {
+        return by_role(text, role.trim());
+    }
+    let steps = steps(text);
+    if steps.len() > 1 {
+        return by_chain(text, &steps);
+    }
+    match text.strip_prefix("css=") {
+        Some(css) => some(css, By::Css),
         None => Ok(By::Css(text.to_owned())),
     }
+}
+
+/// What stands between `>>`; in quotes it is part of a text.
+fn steps(text: &str) -> Vec<&str> {
+    let (mut steps, mut begin, mut quote, mut escaped) = (Vec::new(), 0, None, false);
+    for (at, sign) in text.char_indices() {
+        match (quote, sign) {
+            _ if escaped => escaped = false,
+            (_, '\\') => escaped = true,
+            (Some(open), sign) if open == sign => quote = None,
+            (None, '"' | '\'') => quote = Some(sign),
+            (None, '>') if at >= begin && text[at..].starts_with(">>") => {
+                steps.push(text[begin..at].trim());
+                begin = at + 2;
+            }
+            _ => {}
+        }
+    }
+    steps.push(text[begin..].trim());
+    steps
+}
+
+fn by_chain(source: &str, steps: &[&str]) -> Result<By> {
+    let frame = steps[0].strip_prefix("frame=").map(|path| path.split('.').map(str::parse).collect());
+    let frame = match frame {
+        None => None,
+        Some(Ok(path)) => Some(path),
+        Some(Err(_)) => return Err(wrong(source, "after frame= stands which frame of which frame it is, as 0 or 1.0")),
+    };
+    let rest = &steps[usize::from(frame.is_some())..];
+    if rest.iter().any(|step| step.is_empty() || ["text=", "role=", "xpath=", "//", "~"].iter().any(|other| step.starts_with(other))) {
+        return Err(wrong(source, "on each side of >> stands CSS"));
+    }
+    let css = |step: &&str| step.strip_prefix("css=").unwrap_or(step).to_owned();
+    Ok(By::Chain { frame, steps: rest.iter().map(css).collect() })
 }
 
 fn by_role(source: &str, text: &str) -> Result<By> {
@@ -186,6 +232,7 @@ mod tests {
         let part = |text: &str| Words::Part(text.into());
         let exactly = |text: &str| Words::Exactly(text.into());
         let role = |role: &str, name| By::Role { role: role.into(), name };
+        let chain = |frame, steps: &[&str]| By::Chain { frame, steps: steps.iter().map(ToString::to_string).collect() };
         let cases = [
             ("e12", By::Ref(12)),
             (" @e7 ", By::Ref(7)),
@@ -194,6 +241,9 @@ mod tests {
             ("e", By::Css("e".into())),
             ("#id > a[href^='/']", By::Css("#id > a[href^='/']".into())),
             ("css=e5", By::Css("e5".into())),
+            ("my-card >> css=button", chain(None, &["my-card", "button"])),
+            ("frame=1.0 >> a-b>>button[title=\"a >> \\\"b\"]", chain(Some(vec![1, 0]), &["a-b", "button[title=\"a >> \\\"b\"]"])),
+            ("a[aria-label=\"More >>\"]", By::Css("a[aria-label=\"More >>\"]".into())),
             ("//a[@id='x']", By::XPath("//a[@id='x']".into())),
             ("(//a)[2]", By::XPath("(//a)[2]".into())),
             ("xpath=/html/body", By::XPath("/html/body".into())),
@@ -222,6 +272,9 @@ mod tests {
             ("role=", "stands a role"),
             ("role=button[checked]", "only [name="),
             ("role=button[name=]", "the text is empty"),
+            ("frame=x >> a", "after frame= stands"),
+            ("nav >> text=Save", "stands CSS"),
+            ("nav >> ", "stands CSS"),
         ] {
             let error = Selector::parse(source).expect_err(source);
             assert!(error.to_string().contains(why), "{source}: {error}");

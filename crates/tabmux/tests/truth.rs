@@ -558,3 +558,52 @@ fn a_selector_read_in_one_session_works_in_another() {
     let state = |name: &str| client.ok("evaluate", &json!({"sessionId": name, "script": "state.textContent"})).result()["value"].clone();
     assert_eq!((state("reader"), state("doer")), (json!("Out"), json!(" is in as guest, 0")));
 }
+
+/// S0.29, S0.30: also where many are alike but for the frame or the shadow tree they are in. The doer has seen another page before, and numbers its
+/// elements in its own way.
+#[test]
+fn a_selector_means_the_same_element_elsewhere_whatever_frame_or_shadow_tree_it_is_in() {
+    const BUTTONS: &str = "<body><button onclick='this.textContent += \"!\"'>";
+    const CARDS: &str = "<a-card></a-card><a-card></a-card><script>
+        let cards = 0;
+        customElements.define('a-card', class extends HTMLElement { connectedCallback() {
+            const root = this.attachShadow({ mode: 'open' });
+            root.innerHTML = `<p>Card</p><button>Buy ${++cards}</button><button>Keep ${cards}</button><div></div>`;
+            root.querySelector('div').attachShadow({ mode: 'open' }).innerHTML = `<button>Deep ${cards}</button>`;
+            for (const button of [...root.querySelectorAll('button'), root.querySelector('div').shadowRoot.querySelector('button')])
+                button.onclick = () => { button.textContent += '!' };
+        } })</script>";
+    let page = |path: &str, other: &str| match path {
+        "/" => format!(
+            "<button>Top</button><iframe src=/left></iframe><iframe src={other}/cross></iframe><iframe sandbox=allow-scripts src=/boxed></iframe>{CARDS}"
+        ),
+        "/left" => format!("{BUTTONS}left</button><iframe src=/inner></iframe>"),
+        "/cross" => format!("{BUTTONS}cross</button>{CARDS}"),
+        named => format!("{BUTTONS}{}</button>", &named[1..]),
+    };
+    let other = Site::start(move |path| page(path, ""));
+    let elsewhere = other.at("").replace("127.0.0.1", "localhost");
+    let (lab, site) = (Lab::real(), Site::start(move |path| page(path, &elsewhere)));
+    let client = lab.ready_client();
+    for name in ["reader", "doer"] {
+        client.ok("start_browser", &json!({"sessionId": name, "navigationUrl": site.at("/inner")}));
+    }
+    client.ok("snapshot", &json!({"sessionId": "doer"}));
+    for name in ["reader", "doer"] {
+        client.ok("navigate", &json!({"sessionId": name, "url": site.at("/")}));
+    }
+    let wanted = ["left", "inner", "cross", "boxed", "Buy 1", "Keep 2", "Deep 2"];
+    let elements = until("all frames to be there", SOON, || {
+        let seen = client.ok("get_visible_elements", &json!({"sessionId": "reader"})).text();
+        let buttons = seen.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(|element: &Value| element["tag"] == "button");
+        // Cards are in the page and in one of its frames.
+        Some(buttons.collect::<Vec<_>>()).filter(|buttons| buttons.len() == 1 + 4 + 2 * 6)
+    });
+    assert!(wanted.iter().all(|text| elements.iter().any(|element| element["text"] == *text)), "{elements:?}");
+    for element in &elements {
+        let done = client.ok("click_element", &json!({"sessionId": "doer", "selector": element["cssSelector"]})).text();
+        let first = done.lines().find(|line| line.contains("Clicked")).unwrap_or_else(|| panic!("{done}"));
+        assert!(first.contains(&format!("button {}", element["text"])), "{element}: {done}");
+        assert!(!first.contains(" of "), "one is meant: {element}: {done}");
+    }
+}

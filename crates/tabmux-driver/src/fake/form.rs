@@ -170,7 +170,7 @@ fn find(first: u32, selector: &Selector) -> Result<usize> {
             return Err(DriverError::BadSelector { selector: css.clone(), why: "it is no CSS".into() });
         }
         By::Css(css) => ELEMENTS.iter().position(|element| css.strip_prefix('#') == Some(element.id)),
-        By::XPath(_) => None,
+        By::XPath(_) | By::Chain { .. } => None,
         By::AccessibilityId(id) => ELEMENTS.iter().position(|element| element.name == id),
         By::Text(words) => ELEMENTS.iter().position(|element| fits(words, element.name)),
         By::Role { role, name } => {

@@ -4,11 +4,9 @@ const MAY_ACT = "a[href], button, input:not([type=hidden]), select, textarea, su
 // selectors of elements in frames: those that mean something here too are `taken`.
 verbs.elements = ({ most, others = [] }) => {
   const found = [];
-  const selectors = new Selectors();
-  const inFrame = globalThis !== globalThis.top;
-  const where = (element) => (inFrame ? { frame: siteOf(), ref: `e${refs.of(element)}` } : {});
+  const where = globalThis !== globalThis.top ? { frame: siteOf() } : {};
   let left = 0;
-  for (const element of document.querySelectorAll("*")) {
+  for (const [element, selectors] of elementsIn(document)) {
     const bears = bearsWords(element);
     const mayAct = element.matches(MAY_ACT);
     if (!bears && !mayAct) continue;
@@ -24,11 +22,21 @@ verbs.elements = ({ most, others = [] }) => {
       continue;
     }
     const text = active ? nameOf(element, role) || shownIn(element) : shownIn(element) || nameOf(element, role);
-    found.push({ text, cssSelector: selectors.of(element), role, tag: element.localName, ...where(element) });
+    found.push({ text, cssSelector: selectors.of(element), role, tag: element.localName, ...where });
   }
   const taken = others.filter((selector) => document.querySelector(selector) !== null);
   return { elements: found, left, taken, path: framePath(globalThis) };
 };
+
+// With those in shadow trees, each with the selectors of its tree.
+function* elementsIn(root, before = "") {
+  const selectors = new Selectors(root, before);
+  for (const element of root.querySelectorAll("*")) {
+    yield [element, selectors];
+    const shadow = shadowOf(element);
+    if (shadow !== null) yield* elementsIn(shadow, `${selectors.of(element)} >> `);
+  }
+}
 
 // Scripts and what is hidden are among its text too, but nobody sees them.
 function shownIn(element) {
@@ -46,13 +54,17 @@ function bearsWords(element) {
 
 const TELLING = ["data-testid", "data-test", "name", "aria-label", "href"];
 
-// Selectors of one moment. Who else has an attribute, and which of its kind an element is, is counted once for all.
+// Selectors of one moment, in one tree. Who else has an attribute, and which of its kind an element is, is counted once for all.
 class Selectors {
   #count = new Map();
   #places = new Map();
+  #root;
+  #before;
 
-  constructor() {
-    for (const element of document.querySelectorAll(TELLING.map((name) => `[${name}]`).join())) {
+  constructor(root, before) {
+    this.#root = root;
+    this.#before = before;
+    for (const element of root.querySelectorAll(TELLING.map((name) => `[${name}]`).join())) {
       for (const name of TELLING) {
         const value = element.getAttribute(name);
         if (value === null) continue;
@@ -67,17 +79,21 @@ class Selectors {
   }
 
   of(element) {
-    const { id, localName, parentElement: parent } = element;
-    if (id !== "" && document.querySelectorAll(`#${CSS.escape(id)}`).length === 1) return `#${CSS.escape(id)}`;
+    return this.#before + this.#within(element);
+  }
+
+  #within(element) {
+    const { id, localName, parentNode: parent } = element;
+    if (id !== "" && this.#root.querySelectorAll(`#${CSS.escape(id)}`).length === 1) return `#${CSS.escape(id)}`;
     for (const name of TELLING) {
       const value = element.getAttribute(name);
       if (value === null || value.length > 100 || this.#count.get(this.#key(element, name, value)) > 1) continue;
       return `${CSS.escape(localName)}[${name}=${inCss(value)}]`;
     }
-    if (parent === null || localName === "body") return localName;
+    if (parent === document || localName === "body") return localName;
     const { place, all } = this.#among(parent);
     const which = all.get(localName) > 1 ? `:nth-of-type(${place.get(element)})` : "";
-    return `${this.of(parent)} > ${CSS.escape(localName)}${which}`;
+    return `${parent === this.#root ? ":host" : this.#within(parent)} > ${CSS.escape(localName)}${which}`;
   }
 
   // Which of its kind each child is, and how many there are of the kind.

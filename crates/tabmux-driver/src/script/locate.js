@@ -69,6 +69,18 @@ function byId(root, id) {
   return called.length ? called : [...root.querySelectorAll(`#${quoted}`)];
 }
 
+// Each step is looked for in what the one before means and in its shadow tree. A frame is told by where it is.
+function byChain(root, { frame, steps }) {
+  if (frame && (!root.defaultView || framePath(root.defaultView).join() !== frame.join())) return [];
+  let within = [root];
+  let found = [];
+  for (const css of steps) {
+    found = [...new Set(within.flatMap((outer) => [...outer.querySelectorAll(css)]))];
+    within = found.flatMap((element) => [element, shadowOf(element) ?? []].flat());
+  }
+  return found;
+}
+
 const ACTIONABLE =
   "a[href],button,input:not([type=hidden]),select,textarea,summary,label,option,[role],[tabindex],[contenteditable],[onclick],[aria-label]";
 
@@ -76,6 +88,8 @@ function matchesIn(root, selector) {
   switch (selector.by) {
     case "css":
       return [...root.querySelectorAll(selector.css)];
+    case "chain":
+      return byChain(root, selector);
     case "xpath":
       // Of shadow trees there is no XPath.
       return root.evaluate ? byXPath(root, selector.path) : [];
@@ -181,7 +195,7 @@ function likeness(one, other) {
 
 // What may have been meant by a selector that matches nothing.
 function nearest(selector) {
-  const wanted = (selector.words?.text ?? selector.id ?? selector.css ?? selector.path ?? selector.role ?? "").toLowerCase();
+  const wanted = (selector.words?.text ?? selector.id ?? selector.css ?? selector.steps?.at(-1) ?? selector.path ?? selector.role ?? "").toLowerCase();
   const scored = [];
   const roots = [document];
   for (const root of rootsBelow(document)) roots.push(root);
