@@ -338,6 +338,21 @@ async fn things_are_dragged_by_the_browser_and_by_the_page() {
     assert_eq!(stage.run("goal.textContent").await, json!("Reached, true"));
 }
 
+/// Nobody outside hears what happens in a frame, so who clicks the frame itself clicks what is in its middle.
+#[tokio::test]
+async fn a_frame_is_clicked_where_it_is() {
+    let stage = Stage::at("room.html").await;
+    let framed = "new Promise((done) => {
+        const frame = Object.assign(document.createElement('iframe'), { id: 'framed', onload: done });
+        frame.srcdoc = '<body style=height:100vh onclick=\"document.title += 1\">';
+        document.body.prepend(frame);
+    }).then(() => 1)";
+    stage.run(framed).await;
+    let clicked = stage.act(click("#framed")).await.expect("it is clicked");
+    assert!(clicked.outcome.is_some_and(|words| words.starts_with("What is there in e") && words.ends_with('.')));
+    assert_eq!(stage.run("framed.contentDocument.title").await, json!("1"));
+}
+
 #[tokio::test]
 async fn what_is_hovered_is_known_in_pages_without_a_doctype_too() {
     let stage = Stage::at("room.html").await;

@@ -120,6 +120,8 @@ verbs.landed = async ({ token, patience }) => {
   }
   if (times <= 0) return {};
   if (mine.kind === "keys") return clicks ? {} : { fault: "unknown", text: "Nobody saw the keys arrive" };
+  // Pressed where nothing covers it; what happens in a frame is told to nobody outside.
+  if (hit === null && /^i?frame$/.test(element.localName)) return { now: `What is there in ${labelOf(element)} was clicked; a snapshot shows what it has.` };
   if (hit === null) return { fault: "unknown", text: `Nobody saw it arrive at ${labelOf(element)}` };
   if (clicks > 0) {
     const why = hit ? "it moved or went away" : `${named(missed, element)} was in its place then, and kept from it`;
