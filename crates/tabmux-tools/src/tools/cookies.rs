@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tabmux_core::{Code, Fault};
 use tabmux_driver::{Context, Cookie, SameSite};
-use url::Url;
+use url::{Host, Url};
 
 use crate::arguments::{Object, of_page, own_schema};
 use crate::reply::{counted, failed};
@@ -134,11 +134,13 @@ impl NewCookie {
     /// As Playwright reads it: a URL stands for its host, its directory and its scheme.
     fn whole(self) -> Result<Cookie, Fault> {
         let (domain, path, secure) = match (self.domain, self.url) {
-            (Some(domain), None) if domain.contains('/') => return Err(wrong(&self.name, "its domain is no host")),
             (Some(domain), None) if has_port(&domain) => {
                 return Err(wrong(&self.name, "its domain has a port, and cookies are for all ports of a host"));
             }
-            (Some(domain), None) => (domain, "/".to_owned(), false),
+            (Some(domain), None) => match host(&domain) {
+                Some(host) => (host, "/".to_owned(), false),
+                None => return Err(wrong(&self.name, "its domain is no host")),
+            },
             (None, Some(url)) => place(&url).ok_or_else(|| wrong(&self.name, "its url is no http or https URL"))?,
             (None, None) => return Err(wrong(&self.name, "it has neither domain nor url")),
             (Some(_), Some(_)) => return Err(wrong(&self.name, "it has both domain and url")),
@@ -157,6 +159,16 @@ impl NewCookie {
             ..Cookie::default()
         })
     }
+}
+
+/// As the browser writes it: it takes what is no host too, and keeps it under a name of its own.
+fn host(domain: &str) -> Option<String> {
+    let (dot, name) = domain.strip_prefix('.').map_or(("", domain), |name| (".", name));
+    // An IPv6 address.
+    if name.contains(':') {
+        return Some(domain.to_owned()).filter(|domain| !domain.contains('/'));
+    }
+    Host::parse(name).ok().map(|host| format!("{dot}{host}"))
 }
 
 fn has_port(domain: &str) -> bool {
@@ -254,6 +266,9 @@ mod tests {
             json!({ "name": "a", "value": "1", "domain": "127.0.0.1:8080" }),
             json!({ "name": "a", "value": "1", "domain": "[::1]:80" }),
             json!({ "name": "a", "value": "1", "domain": "http://a.test" }),
+            json!({ "name": "a", "value": "1", "domain": "bad domain" }),
+            json!({ "name": "a", "value": "1", "domain": "a.test/x" }),
+            json!({ "name": "a", "value": "1", "domain": "" }),
             json!({ "name": "a", "value": "1", "domain": "a.test", "sameSite": "maybe" }),
             json!({ "name": "a", "value": "1", "domain": "a.test", "size": 1 }),
         ] {
@@ -263,6 +278,15 @@ mod tests {
         let fault = pages.call("cookies", json!({ "set": [{ "name": "a", "value": "1" }] })).await.unwrap_err();
         insta::assert_snapshot!(fault, @r#"[bad_argument] The cookie "a" cannot be set: it has neither domain nor url. Give either domain, a host such as example.com, or the url of a page that gets it."#);
         assert!(text(&pages.call("cookies", json!({})).await.unwrap()).contains("kept=1"));
+    }
+
+    #[test]
+    fn a_domain_is_written_as_the_browser_writes_it() {
+        assert_eq!(
+            ["A.test", ".b.TEST", "bücher.test", "[::1]", "127.0.0.1"].map(host).map(Option::unwrap),
+            ["a.test", ".b.test", "xn--bcher-kva.test", "[::1]", "127.0.0.1"]
+        );
+        assert_eq!(["a b", "", "http://a.test", "a.test/"].map(host), [const { None }; 4]);
     }
 
     /// An error says what was done; what only the browser refuses is found out before anything is cleared.
