@@ -125,7 +125,7 @@ pub(crate) fn serve(config: &Config, endpoint: Endpoint) -> Outcome {
         tools: endpoint.tools,
         defaults: endpoint.defaults,
     };
-    let shim = Shim::new(Starter::of(config)?, hello);
+    let shim = Shim::new(Starter::of(config)?, hello, config.settings.clocks.call_deadline);
     let io = |error| Failure::io("The shim cannot start", &error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
     runtime.block_on(async {
@@ -145,12 +145,12 @@ pub(crate) fn serve(config: &Config, endpoint: Endpoint) -> Outcome {
 }
 
 impl Shim {
-    fn new(starter: Starter, hello: Hello) -> Self {
+    fn new(starter: Starter, hello: Hello, deadline: Duration) -> Self {
         Self {
             starter: Arc::new(starter),
             hello,
             initialize: None,
-            ledger: Ledger::default(),
+            ledger: Ledger::new(deadline),
             up: Outbox::default(),
             down: Outbox::default(),
             link: Link::Apart,
@@ -379,12 +379,12 @@ impl Shim {
         }
     }
 
-    /// One that is suspended takes calls and never answers. Whoever waits is told, and what it did not begin it is asked to leave.
+    /// One that is suspended takes calls and never answers. Whose time is over is told, and what it did not begin it is asked to leave.
     fn daemon_quiet(&mut self) {
         match self.pulse.beat(Instant::now()) {
             Beat::Ask => self.up.push_line(pulse::question()),
             Beat::Silent => {
-                let given_up = self.ledger.give_up(&pulse::silence(&self.starter.silent().fault));
+                let given_up = self.ledger.give_up(Instant::now(), &pulse::silence(&self.starter.silent().fault));
                 given_up.cancels.into_iter().for_each(|line| self.up.push_line(line));
                 given_up.answers.into_iter().for_each(|line| self.down.push_line(line));
             }

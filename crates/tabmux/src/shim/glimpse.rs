@@ -39,6 +39,8 @@ pub(super) enum Glimpse {
 pub(super) struct CallShape {
     pub(super) tool: Option<String>,
     pub(super) stateless: bool,
+    /// For how long it may be waited for, where it says so.
+    pub(super) timeout: Option<Duration>,
 }
 
 #[derive(Deserialize)]
@@ -51,10 +53,17 @@ struct Envelope<'a> {
 }
 
 #[derive(Deserialize)]
-struct CallParams {
+struct CallParams<'a> {
     name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta")]
     meta: Option<CallMeta>,
+}
+
+#[derive(Deserialize)]
+struct CallArguments {
+    timeout: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -116,9 +125,14 @@ pub(super) fn with_wait(line: &[u8], waited: Duration) -> Vec<u8> {
 
 pub(super) fn call_shape(line: &[u8]) -> CallShape {
     let params = serde_json::from_slice::<Envelope<'_>>(line).ok().and_then(|envelope| envelope.params);
-    let Some(params) = params.and_then(|raw| serde_json::from_str::<CallParams>(raw.get()).ok()) else { return CallShape::default() };
+    let Some(params) = params.and_then(|raw| serde_json::from_str::<CallParams<'_>>(raw.get()).ok()) else { return CallShape::default() };
     let version = params.meta.and_then(|meta| meta.version);
-    CallShape { tool: params.name, stateless: version.is_some_and(|version| version.as_str() >= STATELESS_REVISION) }
+    let timeout = params.arguments.and_then(|raw| serde_json::from_str::<CallArguments>(raw.get()).ok()?.timeout);
+    CallShape {
+        tool: params.name,
+        stateless: version.is_some_and(|version| version.as_str() >= STATELESS_REVISION),
+        timeout: timeout.map(Duration::from_millis),
+    }
 }
 
 #[cfg(test)]
@@ -185,11 +199,12 @@ mod tests {
 
     #[test]
     fn a_call_tells_its_tool_and_its_era() {
-        let old = r#"{"id":1,"method":"tools/call","params":{"name":"navigate","arguments":{"name":"x"}}}"#;
-        assert_eq!(call_shape(old.as_bytes()), CallShape { tool: Some("navigate".into()), stateless: false });
+        let old = r#"{"id":1,"method":"tools/call","params":{"name":"navigate","arguments":{"name":"x","timeout":1500}}}"#;
+        let timeout = Some(Duration::from_millis(1500));
+        assert_eq!(call_shape(old.as_bytes()), CallShape { tool: Some("navigate".into()), stateless: false, timeout });
         let new =
             r#"{"id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"n"}}"#;
-        assert_eq!(call_shape(new.as_bytes()), CallShape { tool: Some("n".into()), stateless: true });
+        assert_eq!(call_shape(new.as_bytes()), CallShape { tool: Some("n".into()), stateless: true, timeout: None });
         assert_eq!(call_shape(br#"{"id":1,"params":[1]}"#), CallShape::default());
     }
 }

@@ -2,7 +2,7 @@
 //! be sent again and which must be answered here. Bounded: first the texts are no longer kept, then requests are refused.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tabmux_core::{Code, Fault};
@@ -31,8 +31,10 @@ const REPEATABLE: [&str; 10] = [
     "completion/complete",
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ledger {
+    /// Of what does not say for how long it may be waited for.
+    deadline: Duration,
     entries: HashMap<Key, Entry>,
     kept_bytes: usize,
     requests: u64,
@@ -127,6 +129,18 @@ impl Key {
 }
 
 impl Ledger {
+    pub(super) fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            entries: HashMap::new(),
+            kept_bytes: 0,
+            requests: 0,
+            last_written: None,
+            waiting_since: None,
+            given_up: HashSet::new(),
+        }
+    }
+
     /// Whether everything was answered.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -186,10 +200,16 @@ impl Ledger {
         !self.given_up.is_empty() && self.given_up.remove(&Key::of(id))
     }
 
-    /// The daemon is there and silent: everything is answered here.
-    pub(super) fn give_up(&mut self, fault: &Fault) -> GivenUp {
+    /// The daemon is there and silent: whatever should have been answered by now is answered here.
+    pub(super) fn give_up(&mut self, now: Instant, fault: &Fault) -> GivenUp {
         let mut given_up = GivenUp::default();
-        for (key, entry) in self.take_entries() {
+        let over = |entry: &Entry| now.duration_since(entry.since) >= entry.shape.timeout.unwrap_or(self.deadline);
+        let mut over: Vec<_> =
+            self.entries.iter().filter(|(_, entry)| over(entry)).map(|(key, entry)| (entry.order, key.clone())).collect();
+        over.sort_unstable_by_key(|(order, _)| *order);
+        for (_, key) in over {
+            let Some(entry) = self.entries.remove(&key) else { continue };
+            self.forget_text(&entry);
             given_up.cancels.push(answer::cancelled(&entry.id));
             given_up.answers.push(entry.last_word(Parting::NoDaemon { fault }));
             if self.given_up.len() < MAX_ENTRIES {
@@ -199,22 +219,17 @@ impl Ledger {
         given_up
     }
 
-    /// All of them, in the order they came.
-    fn take_entries(&mut self) -> Vec<(Key, Entry)> {
-        let mut entries: Vec<(Key, Entry)> = std::mem::take(&mut self.entries).into_iter().collect();
-        entries.sort_unstable_by_key(|(_, entry)| entry.order);
-        self.kept_bytes = 0;
-        entries
-    }
-
     pub(super) fn judge(&mut self, parting: Parting<'_>) -> Verdict {
         let last = self.last_written.take();
         if let (Parting::Crash { tail: Tail::Unread, .. }, Some(entry)) = (parting, last.and_then(|key| self.entries.get_mut(&key))) {
             entry.delivery = Delivery::Waiting;
         }
+        let mut entries: Vec<(Key, Entry)> = std::mem::take(&mut self.entries).into_iter().collect();
+        entries.sort_unstable_by_key(|(_, entry)| entry.order);
+        self.kept_bytes = 0;
         self.given_up.clear();
         let mut verdict = Verdict::default();
-        for (key, mut entry) in self.take_entries() {
+        for (key, mut entry) in entries {
             if entry.may_go_again(parting)
                 && let Some(line) = entry.line.clone()
             {
@@ -272,6 +287,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn ledger() -> Ledger {
+        Ledger::new(Duration::from_secs(30))
+    }
+
     fn reads() -> HashSet<String> {
         HashSet::from(["list_sessions".to_owned()])
     }
@@ -288,7 +307,7 @@ mod tests {
     /// S1.26
     #[test]
     fn after_a_crash_reads_go_again_in_order_and_writes_have_an_unknown_outcome() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let keys = [call(&mut ledger, 1, "list_sessions"), call(&mut ledger, 2, "navigate"), call(&mut ledger, 3, "list_sessions")];
         let list = ledger.note(json!("x"), "tools/list".into(), b"{}\n").unwrap();
         for key in keys.iter().chain([&list]) {
@@ -307,7 +326,7 @@ mod tests {
     #[test]
     fn a_write_that_never_left_goes_again_whatever_happened() {
         for parting in [Parting::Goodbye, Parting::Crash { read_only_tools: &HashSet::new(), tail: Tail::Read }] {
-            let mut ledger = Ledger::default();
+            let mut ledger = ledger();
             let key = call(&mut ledger, 1, "navigate");
             let verdict = ledger.judge(parting);
             assert_eq!((verdict.again[0].key.as_ref(), verdict.answers.len()), (Some(&key), 0));
@@ -320,7 +339,7 @@ mod tests {
         let reads = HashSet::new();
         let crash = |tail| Parting::Crash { read_only_tools: &reads, tail };
         let two_written = || {
-            let mut ledger = Ledger::default();
+            let mut ledger = ledger();
             for id in [1, 2] {
                 let key = call(&mut ledger, id, "navigate");
                 ledger.written(Some(key));
@@ -340,7 +359,7 @@ mod tests {
 
     #[test]
     fn after_a_goodbye_even_reads_are_answered_here() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let key = call(&mut ledger, 1, "list_sessions");
         ledger.written(Some(key.clone()));
         let verdict = ledger.judge(Parting::Goodbye);
@@ -349,7 +368,7 @@ mod tests {
 
     #[test]
     fn what_reached_a_daemon_at_its_empty_exit_goes_to_the_next_one() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let key = call(&mut ledger, 1, "navigate");
         ledger.written(Some(key.clone()));
         let verdict = ledger.judge(Parting::Empty);
@@ -358,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_read_that_kills_every_daemon_is_given_up() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let key = call(&mut ledger, 1, "list_sessions");
         for _ in 0..2 {
             ledger.written(Some(key.clone()));
@@ -371,7 +390,7 @@ mod tests {
 
     #[test]
     fn without_a_daemon_every_request_gets_its_own_kind_of_error() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         call(&mut ledger, 1, "navigate");
         ledger.note(json!(2), "initialize".into(), b"{}\n").unwrap();
         let fault = Fault::new(Code::PolicyDenied, "Blocked.", "Allow it.");
@@ -386,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_stateless_call_gets_a_complete_result() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let line =
             br#"{"id":1,"method":"tools/call","params":{"name":"n","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let key = ledger.note(json!(1), "tools/call".into(), line).unwrap();
@@ -396,25 +415,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_answered_once_and_called_off() {
-        let mut ledger = Ledger::default();
-        let key = call(&mut ledger, 1, "navigate");
-        ledger.written(Some(key));
-        assert!(ledger.waiting_since().is_some());
-        let fault = Fault::new(Code::Timeout, "Silent.", "Wake it.");
-        let given_up = ledger.give_up(&fault);
+    fn what_is_over_is_given_up_once_and_called_off() {
+        let mut ledger = ledger();
+        let line = br#"{"id":1,"method":"tools/call","params":{"name":"navigate","arguments":{"timeout":3000}}}"#;
+        ledger.note(json!(1), "tools/call".into(), line).unwrap();
+        call(&mut ledger, 2, "navigate");
+        let (now, fault) = (Instant::now(), Fault::new(Code::Timeout, "Silent.", "Wake it."));
+        assert_eq!(ledger.give_up(now, &fault), GivenUp::default(), "it has time");
+        let given_up = ledger.give_up(now + Duration::from_secs(3), &fault);
         let cancel: Value = serde_json::from_slice(&given_up.cancels[0]).unwrap();
         assert_eq!((&cancel["method"], &cancel["params"]["requestId"]), (&json!("notifications/cancelled"), &json!(1)));
-        assert_eq!((given_up.answers.len(), ids(&given_up.answers), ledger.waiting_since()), (1, vec![json!(1)], None));
-        assert_eq!([1, 1, 2].map(|id| ledger.came_too_late(&json!(id))), [true, false, false]);
-        ledger.give_up(&fault);
-        call(&mut ledger, 1, "navigate");
-        assert!(!ledger.came_too_late(&json!(1)), "asked again under the same id");
+        assert_eq!((given_up.cancels.len(), ids(&given_up.answers)), (1, vec![json!(1)]));
+        assert_eq!(ids(&ledger.give_up(now + Duration::from_secs(30), &fault).answers), [json!(2)]);
+        assert_eq!((ledger.waiting_since(), ledger.kept_bytes), (None, 0));
+        assert_eq!([1, 1, 3].map(|id| ledger.came_too_late(&json!(id))), [true, false, false]);
+        call(&mut ledger, 2, "navigate");
+        assert!(!ledger.came_too_late(&json!(2)), "asked again under the same id");
     }
 
     #[test]
     fn what_is_settled_is_forgotten() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         call(&mut ledger, 1, "navigate");
         assert_eq!(ledger.settle(&json!(1)).as_deref(), Some("tools/call"));
         assert_eq!(ledger.settle(&json!(1)), None);
@@ -423,7 +444,7 @@ mod tests {
 
     #[test]
     fn the_ledger_is_bounded_in_text_and_in_number() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ledger();
         let big = vec![b'x'; MAX_KEPT_BYTES - 1];
         ledger.note(json!(0), "ping".into(), &big).unwrap();
         ledger.note(json!(1), "ping".into(), b"{}").unwrap();

@@ -1,12 +1,12 @@
 //! Whether the daemon is still there for those who wait: a process that was suspended keeps its socket, takes what is written to it, and
-//! never answers. What its silence means for each request is the ledger's.
+//! never answers. One that goes on in time has lost nobody anything, so what its silence means for each request is the ledger's to say.
 
 use std::time::{Duration, Instant};
 
 use tabmux_core::{Code, Fault};
 
 /// So long nothing is heard before it is asked, and so long each question waits.
-const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(2);
 /// Questions that stay unanswered. More than one: when the whole machine was held up, the first one's time may be over at once.
 const QUESTIONS: u8 = 2;
 /// The id of our own questions; clients have no such ids.
@@ -41,11 +41,11 @@ impl Pulse {
     }
 
     pub(super) fn beat(&mut self, now: Instant) -> Beat {
+        self.last = now;
         if self.asked >= QUESTIONS {
-            self.heard(now);
             return Beat::Silent;
         }
-        (self.last, self.asked) = (now, self.asked + 1);
+        self.asked += 1;
         Beat::Ask
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn is_ours(id: &serde_json::Value) -> bool {
     id == ID
 }
 
-/// What those are told who waited for it.
+/// What those are told whose time is over meanwhile.
 pub(super) fn silence(daemon: &Fault) -> Fault {
     Fault::new(Code::Timeout, format!("{} What was asked may still happen once it goes on.", daemon.message), daemon.hint.clone())
 }
@@ -69,31 +69,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_is_asked_twice_before_it_counts_as_silent() {
+    fn a_daemon_is_asked_twice_before_it_counts_as_silent_and_is_until_it_is_heard() {
         let start = Instant::now();
         let mut pulse = Pulse::new(start);
         assert_eq!(pulse.due(start), start + EVERY);
-        for beat in [Beat::Ask, Beat::Ask, Beat::Silent, Beat::Ask] {
+        for beat in [Beat::Ask, Beat::Ask, Beat::Silent, Beat::Silent] {
             assert_eq!(pulse.beat(start + EVERY), beat);
         }
-    }
-
-    #[test]
-    fn whoever_is_heard_is_not_asked_and_who_waits_since_just_now_waits_his_own_time() {
-        let start = Instant::now();
-        let mut pulse = Pulse::new(start);
-        pulse.beat(start);
         pulse.heard(start + EVERY);
-        assert_eq!(pulse.due(start), start + EVERY * 2);
-        assert_eq!(pulse.due(start + EVERY * 2), start + EVERY * 3);
-        assert_eq!((pulse.beat(start + EVERY * 3), pulse.beat(start + EVERY * 4)), (Beat::Ask, Beat::Ask));
+        assert_eq!((pulse.due(start), pulse.beat(start + EVERY * 2)), (start + EVERY * 2, Beat::Ask));
     }
 
     /// The time that a suspended machine has missed is not taken for silence: each question gets its own.
     #[test]
-    fn a_late_wake_up_gives_the_question_its_whole_time() {
+    fn who_waits_since_just_now_and_who_wakes_up_late_has_the_whole_time() {
         let start = Instant::now();
         let mut pulse = Pulse::new(start);
+        assert_eq!(pulse.due(start + EVERY * 2), start + EVERY * 3);
         let late = start + EVERY * 100;
         assert_eq!((pulse.beat(late), pulse.due(start)), (Beat::Ask, late + EVERY));
     }
