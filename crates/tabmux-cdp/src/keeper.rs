@@ -9,6 +9,7 @@ mod body;
 mod claim;
 mod group;
 mod handover;
+mod left;
 mod nest;
 mod spawn;
 
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{SocketAddress, socket_address};
 pub use body::run;
 pub use claim::{Claim, claim, launch};
+pub use left::{end_left, nests};
 pub use nest::sweep;
 
 use crate::launch::Launch;

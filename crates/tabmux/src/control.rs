@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read, Take, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tabmux_core::{Code, Fault};
@@ -20,6 +20,11 @@ const PROMPT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(5);
 /// A call may ask for up to ten minutes; the daemon keeps that deadline, this one only guards against a dead daemon.
 const PATIENT: Duration = Duration::from_secs(11 * 60);
+
+/// So long such a call hears nothing before it is looked whether the daemon answers anybody: one that is suspended for less keeps its calls.
+const QUIET: Duration = Duration::from_secs(20);
+/// The same for a call that may take less, beyond its own time.
+const BEYOND: Duration = Duration::from_secs(1);
 
 /// A daemon that ends because it is empty is asked for so often; each time it is another one.
 const MAX_DAEMONS: u32 = 3;
@@ -39,6 +44,8 @@ pub(crate) struct Control {
 struct Line {
     reader: BufReader<Take<Chain<Cursor<Vec<u8>>, UnixStream>>>,
     writer: UnixStream,
+    /// The beginning of a line whose rest has not come.
+    begun: String,
 }
 
 /// What came instead of an answer, or the answer.
@@ -126,8 +133,9 @@ impl Control {
             Ask::Status | Ask::Sessions { .. } => LOOK,
             _ => PROMPT,
         };
+        let quiet = within.min(quiet_for(ask));
         let io = |error: std::io::Error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            _ if is_late(&error) => {
                 let message = format!("The daemon did not answer within {} s.", within.as_secs());
                 Failure::unavailable(Code::Timeout, message, "Look at `tabmux logs`, or end it with `tabmux stop`.")
             }
@@ -137,14 +145,22 @@ impl Control {
         let request = serde_json::to_string(&Request { id: self.asked, ask: ask.clone() }).expect("a request is plain JSON");
         let writer = &mut self.line.writer;
         writer.set_write_timeout(Some(within)).map_err(io)?;
-        writer.set_read_timeout(Some(within)).map_err(io)?;
+        writer.set_read_timeout(Some(quiet)).map_err(io)?;
         match writer.write_all(format!("{request}\n").as_bytes()) {
             // It may have said goodbye before it closed.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.map_err(io)?,
         }
+        let deadline = Instant::now() + within;
         loop {
-            let line = self.line.next().map_err(io)?;
+            let line = match self.line.next() {
+                Err(error) if is_late(&error) && Instant::now() < deadline => {
+                    // It may work on it for long; one that does not even welcome anybody does not.
+                    self.starter.join(&self.hello, Absent::SayAtOnce)?;
+                    continue;
+                }
+                line => line.map_err(io)?,
+            };
             if line.is_empty() {
                 return Err(gone());
             }
@@ -191,20 +207,32 @@ impl Line {
     fn of(joined: Joined) -> Outcome<(Self, Welcome)> {
         let writer = joined.stream.try_clone().map_err(|error| Failure::io("The daemon's connection cannot be used", &error))?;
         let reader = BufReader::new(Cursor::new(joined.early).chain(joined.stream).take(u64::MAX));
-        Ok((Self { reader, writer }, joined.welcome))
+        Ok((Self { reader, writer, begun: String::new() }, joined.welcome))
     }
 
-    /// Empty at the end.
+    /// Empty at the end. What came of a line before its time was over is there the next time.
     fn next(&mut self) -> std::io::Result<String> {
         self.reader.get_mut().set_limit(MAX_FRAME_BYTES as u64);
-        let mut line = String::new();
         loop {
-            match self.reader.read_line(&mut line) {
+            match self.reader.read_line(&mut self.begun) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                other => return other.map(|_| line),
+                other => return other.map(|_| std::mem::take(&mut self.begun)),
             }
         }
     }
+}
+
+fn is_late(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// How long a daemon that works on this may say nothing.
+fn quiet_for(ask: &Ask) -> Duration {
+    let timeout = match ask {
+        Ask::Call { args, .. } => args.get("timeout").and_then(Value::as_u64),
+        _ => None,
+    };
+    timeout.map_or(QUIET, |timeout| (Duration::from_millis(timeout) + BEYOND).min(QUIET))
 }
 
 /// It said that it ends, and so it has not begun what it was asked.

@@ -3,9 +3,10 @@
 
 mod double;
 
+use std::process::{Output, Stdio};
+
 use double::Home;
 use serde_json::{Value, json};
-use std::process::Output;
 
 struct Ran {
     code: i32,
@@ -248,6 +249,32 @@ fn a_daemon_that_does_not_answer_is_named_by_its_pid() {
     assert!(failed.code == 69 && failed.err.contains("pid 4194303 does not answer"), "{}", failed.err);
     assert!(begun.elapsed().as_secs() < 10);
     drop(double);
+}
+
+/// A call may take long; only a daemon that does not even welcome anybody is given up.
+#[test]
+fn a_call_is_waited_for_as_long_as_its_daemon_answers_others() {
+    let home = Home::new();
+    let double = home.double();
+    let lock = std::fs::File::create(home.path().join("run/tabmux.lock")).unwrap();
+    lock.lock().unwrap();
+    let slow = || home.tabmux(&["call", "navigate", "url=https://a.test", "--timeout", "500"]);
+    let piped = |mut command: std::process::Command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+
+    let called = piped(slow());
+    let mut asked = double.welcome();
+    asked.hear().expect("a question");
+    asked.say_bytes(b"{\"id\":1,\"ok\":{\"content\":[{\"type\":\"text\",");
+    drop(double.welcome());
+    asked.say_bytes(b"\"text\":\"Went there.\"}]}}\n");
+    let done = ran(called.wait_with_output().unwrap());
+    assert_eq!((done.code, done.out.as_str()), (0, "Went there.\n"), "{}", done.err);
+
+    let called = piped(slow());
+    let mut asked = double.welcome();
+    asked.hear().expect("a question");
+    let given_up = ran(called.wait_with_output().unwrap());
+    assert!(given_up.code == 69 && given_up.err.contains("does not answer"), "{}", given_up.err);
 }
 
 #[test]

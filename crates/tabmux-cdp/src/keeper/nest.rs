@@ -88,9 +88,13 @@ impl Nest {
 
 /// Removes what keepers and browsers that are all dead have left here, and says which nests those were.
 pub fn sweep(runtime_dir: &Path, profiles_dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(profiles_dir) else { return Vec::new() };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter_map(|name| sweep_one(runtime_dir, profiles_dir, name.strip_suffix(LOCK_SUFFIX)?)).collect()
+    ids(profiles_dir).filter_map(|id| sweep_one(runtime_dir, profiles_dir, &id)).collect()
+}
+
+/// The names of all nests here.
+pub(super) fn ids(profiles_dir: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(profiles_dir).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(LOCK_SUFFIX)?.to_owned()))
 }
 
 /// Removes one nest, if nobody is left in it.
@@ -112,7 +116,7 @@ fn remove(dir: &Path, socket: &Path, lock: &Path) {
     }
 }
 
-fn lock_path(profiles_dir: &Path, id: &str) -> PathBuf {
+pub(super) fn lock_path(profiles_dir: &Path, id: &str) -> PathBuf {
     profiles_dir.join(format!("{id}{LOCK_SUFFIX}"))
 }
 

@@ -16,6 +16,8 @@ use crate::settings::Chromium;
 
 /// As long, together, as a keeper may take to end a browser that does not end by itself.
 const LAST_SWEEPS_MS: [u64; 8] = [0, 50, 150, 500, 500, 500, 500, 500];
+/// After so many of them whoever is left is killed: a process that is suspended ends at nobody's word.
+const GENTLE_SWEEPS: usize = 4;
 const SWEEPS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(10)];
 
 #[derive(Debug)]
@@ -113,12 +115,29 @@ impl Starter {
     /// At the end of the daemon: what is dead or just dying leaves nothing.
     pub(super) async fn sweep_all(&self) {
         let home = self.home();
-        for pause in LAST_SWEEPS_MS {
+        for (round, pause) in LAST_SWEEPS_MS.into_iter().enumerate() {
             tokio::time::sleep(Duration::from_millis(pause)).await;
             keeper::sweep(&home.runtime_dir, &home.profiles_dir);
             if !self.has_leavings() {
                 return;
             }
+            if round >= GENTLE_SWEEPS {
+                self.kill(self.nests()).await;
+            }
+        }
+    }
+
+    /// What browsers have on disk, dead or alive, by their names.
+    pub(super) fn nests(&self) -> Vec<String> {
+        keeper::nests(&self.settings.profiles_dir)
+    }
+
+    /// Ends those that nobody can be asked to end.
+    pub(super) async fn kill(&self, nests: Vec<String>) {
+        let home = self.home();
+        let kill = move || nests.iter().filter_map(|id| keeper::end_left(&home.runtime_dir, &home.profiles_dir, id)).collect::<Vec<_>>();
+        for ended in tokio::task::spawn_blocking(kill).await.unwrap_or_default() {
+            tracing::warn!(path = %ended.display(), "a browser that nobody could end any more was killed");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The browsers that a former daemon left. Each is gone on with by itself: one that is stuck keeps nobody from the others.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tabmux_cdp::keeper::Kept;
@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 use super::attached::Attached;
 use super::chromium::Starter;
 use super::{Running, Vacant, Wanted, add, shut_doors};
+
+/// A browser that lost its pipe ends by itself, half a second later.
+const ENDS_BY_ITSELF: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Former {
@@ -44,6 +47,7 @@ impl Former {
     }
 
     pub(super) fn begin(heir: &Heir) -> Self {
+        let nests = heir.starter.nests();
         let coming: Vec<Coming> = heir.starter.left().into_iter().map(|socket| Coming { socket, wanted: None }).collect();
         let former = Self { coming: watch::Sender::new(coming.clone()) };
         for Coming { socket, .. } in coming {
@@ -57,6 +61,7 @@ impl Former {
             });
         }
         heir.starter.begin_to_sweep();
+        tokio::spawn(heir.clone().end_lost(nests, former.coming()));
         former
     }
 
@@ -100,6 +105,23 @@ impl Heir {
         if let Err(error) = shut_doors(&*browser, &self.attached.endpoints()).await {
             tracing::warn!(%error, "its pages are not yet kept from a debugging port; the next session in it tries again");
         }
+    }
+}
+
+impl Heir {
+    /// Of those that were there at the start: whom nobody goes on with. Keeper and browser are suspended, or the one is and the other dead; their
+    /// sessions have begun anew, so nobody wants them when they wake up.
+    async fn end_lost(self, mut nests: Vec<String>, mut coming: watch::Receiver<Vec<Coming>>) {
+        let lost = async {
+            // It closes with the daemon.
+            coming.wait_for(Vec::is_empty).await.ok()?;
+            tokio::time::sleep(ENDS_BY_ITSELF).await;
+            Some(())
+        };
+        let Some(Some(())) = self.ending.run_until_cancelled(lost).await else { return };
+        let here = self.running.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|one| one.browser.info().id).collect::<Vec<_>>();
+        nests.retain(|id| !here.contains(id));
+        self.starter.kill(nests).await;
     }
 }
 

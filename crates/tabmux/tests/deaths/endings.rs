@@ -82,3 +82,39 @@ fn a_stop_ends_the_sessions_of_a_daemon_that_died_with_its_browser() {
     assert!(!lab.run(&["ls", "--all"]).stdout.contains("mine"));
     lab.stop();
 }
+
+fn freeze(pid: u32) {
+    process::signal(pid, Signal::STOP);
+    until("it is frozen", SOON, || (process::state(pid) == Some('T')).then_some(()));
+}
+
+/// A browser that lost its pipe ends by itself, but not while it is suspended; and nobody goes on with it.
+#[test]
+fn a_frozen_browser_that_lost_daemon_and_keeper_is_ended_by_the_next_daemon() {
+    let (lab, site) = (Lab::real(), Site::open());
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/one")}));
+    let [browser, keeper] = [Victim::Browser, Victim::Keeper].map(|victim| victim.living(&lab)[0]);
+    // The daemon still has the pipe while the keeper dies; and who is suspended when his keeper dies is woken by the system.
+    let daemon = lab.daemon_pid();
+    freeze(daemon);
+    kill(keeper);
+    freeze(browser);
+    kill(daemon);
+    client.call("list_pages", &json!({"timeout": 3000}));
+    until("it is ended", SOON, || (!process::is_alive(browser)).then_some(()));
+    lab.stop();
+}
+
+#[test]
+fn a_stop_ends_a_browser_whose_keeper_is_frozen_and_leaves_nothing() {
+    let (lab, site) = (Lab::real(), Site::open());
+    let client = lab.ready_client();
+    client.ok("navigate", &json!({"url": site.at("/one")}));
+    let [browser, keeper] = [Victim::Browser, Victim::Keeper].map(|victim| victim.living(&lab)[0]);
+    freeze(keeper);
+    drop(client);
+    assert_eq!(lab.run(&["stop"]).code, 0);
+    assert_eq!([browser, keeper].map(process::is_alive), [false, false]);
+    assert_eq!(lab.state_dir().join("browsers").read_dir().map_or(0, Iterator::count), 0, "nothing of it is on disk");
+}

@@ -109,6 +109,10 @@ impl Peer {
     pub(crate) fn say(&mut self, line: &Value) {
         writeln!(self.reader.get_mut(), "{line}").unwrap();
     }
+
+    pub(crate) fn say_bytes(&mut self, bytes: &[u8]) {
+        self.reader.get_mut().write_all(bytes).unwrap();
+    }
 }
 
 /// A running `tabmux mcp`.
