@@ -445,7 +445,7 @@ pub(crate) fn crashed(why: &str) -> Fault {
     Fault::new(
         Code::BrowserCrashed,
         format!("The browser is gone: {why}."),
-        "The session starts afresh with your next call; navigate again.",
+        "Call navigate: it starts the session afresh, or says this once more and the call after it does.",
     )
 }
 

@@ -36,9 +36,9 @@ use outbox::Outbox;
 use pulse::{Beat, Pulse};
 use stdio::Stdio;
 
-/// A daemon that lived shorter than this died at once.
+/// A daemon that was joined for less and said nothing has lived shortly.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// So many daemons may die at once in a row before the shim stops joining the next one by itself.
+/// So many such daemons may die in a row before the shim stops joining the next one by itself.
 const MAX_SHORT_LIVES: u32 = 3;
 /// How long a daemon may take to start that its client no longer waits for.
 const STARTED_WITHIN: Duration = Duration::from_secs(2);
@@ -374,7 +374,7 @@ impl Shim {
             self.join(Absent::Start);
         } else {
             self.short_lives = 0;
-            let message = format!("The daemon died {MAX_SHORT_LIVES} times at once after it was joined.");
+            let message = format!("The daemon died {MAX_SHORT_LIVES} times in a row within a second of being joined.");
             self.without_daemon(&Fault::new(Code::Internal, message, "Look at `tabmux logs`, then try again."));
         }
     }

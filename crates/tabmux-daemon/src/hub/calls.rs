@@ -482,8 +482,9 @@ pub(crate) fn timed_out() -> Fault {
 }
 
 fn not_begun() -> Fault {
-    let message = "What the session did before took all of this call's time; it was not begun.";
-    Fault::new(Code::Timeout, message, "Call again, perhaps with a longer timeout (ms, at most 600000).")
+    let message = "What came before it in this session, or a browser that answers nobody, took all of this call's time; it was not begun.";
+    let hint = "Call again with a longer timeout (ms, at most 600000); a call that runs on there ends with close_page or close_session.";
+    Fault::new(Code::Timeout, message, hint)
 }
 
 pub(crate) fn stopping() -> Fault {

@@ -14,7 +14,7 @@ use super::world::{answer_in, described};
 const SIGN_OF_LIFE: Duration = Duration::from_millis(150);
 
 /// A script that kept it busy is ended a moment later, which need not be waited for here; whoever calls again sees which it was.
-const SILENT: &str = "Call again: a script that kept it busy is ended by then. If it still does not answer, leave it with navigate (reload, or another url); where that fails too its process is stuck: end it with close_page, and go on in another tab with new_page.";
+const SILENT: &str = "Call again: a script that kept it busy is mostly ended by then. If it still does not answer, leave it with navigate (reload, or another url); where that fails too its process is stuck: end it with close_page, and go on in another tab with new_page.";
 
 const ON_ITS_WAY: &str = "Wait for it with a longer timeout (ms, at most 600000), or call it off with navigate: reload stays where the page is, url goes elsewhere.";
 

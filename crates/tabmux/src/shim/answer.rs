@@ -41,6 +41,14 @@ pub(super) fn outcome_unknown(tool: Option<&str>) -> Fault {
     Fault::new(Code::OutcomeUnknown, message, "Look at the page first (list_sessions, snapshot), then decide whether to call again.")
 }
 
+/// For what changes nothing, and was there each time.
+pub(super) fn given_up(tool: Option<&str>, sends: u8) -> Fault {
+    let what = tool.unwrap_or("the request");
+    let often = if sends > 1 { format!(" {sends} times") } else { String::new() };
+    let message = format!("The daemon died{often} while {what} was running, which only reads: nothing was changed.");
+    Fault::new(Code::Cancelled, message, "Call again, or look at `tabmux logs` for why it died.")
+}
+
 /// What its client would say if it no longer waited.
 pub(super) fn cancelled(id: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "The daemon was silent."}}))

@@ -258,17 +258,23 @@ impl Entry {
             Parting::Goodbye => waiting,
             Parting::Empty => true,
             Parting::Crash { .. } if self.sends >= MAX_SENDS => false,
-            Parting::Crash { read_only_tools, .. } => {
-                let reads = self.shape.tool.as_ref().is_some_and(|tool| read_only_tools.contains(tool));
-                waiting || REPEATABLE.contains(&self.method.as_str()) || (self.method == "tools/call" && reads)
-            }
+            Parting::Crash { read_only_tools, .. } => waiting || self.changes_nothing(read_only_tools),
         }
+    }
+
+    fn changes_nothing(&self, read_only_tools: &HashSet<String>) -> bool {
+        let reads = self.shape.tool.as_ref().is_some_and(|tool| read_only_tools.contains(tool));
+        REPEATABLE.contains(&self.method.as_str()) || (self.method == "tools/call" && reads)
     }
 
     fn last_word(&self, parting: Parting<'_>) -> Vec<u8> {
         let unknown;
         let fault = match parting {
             Parting::NoDaemon { fault } => fault,
+            Parting::Crash { read_only_tools, .. } if self.changes_nothing(read_only_tools) => {
+                unknown = answer::given_up(self.shape.tool.as_deref(), self.sends);
+                &unknown
+            }
             _ => {
                 unknown = answer::outcome_unknown(self.shape.tool.as_deref());
                 &unknown
@@ -386,6 +392,8 @@ mod tests {
         ledger.written(Some(key.clone()));
         let verdict = ledger.judge(Parting::Crash { read_only_tools: &reads(), tail: Tail::Read });
         assert_eq!((verdict.again.len(), verdict.answers.len()), (0, 1));
+        let text = String::from_utf8(verdict.answers[0].clone()).unwrap();
+        assert!(text.contains("[cancelled] The daemon died 3 times while list_sessions") && text.contains("nothing was changed"), "{text}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const AGENTS: usize = 4;
 const HONEST: [&str; 6] = ["outcome_unknown", "browser_crashed", "session_exists", "tab_gone", "stale_epoch", "timeout"];
 
 /// What the shim says when daemons are killed as fast as they start.
-const NO_DAEMON: &str = "The daemon died 3 times at once";
+const NO_DAEMON: &str = "The daemon died 3 times in a row";
 
 /// One agent at work; whoever kills its client or shim only makes it come again under its name.
 struct Agent<'a> {

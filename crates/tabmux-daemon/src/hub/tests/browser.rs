@@ -44,7 +44,10 @@ async fn a_lost_browser_is_lost_for_the_next_call_however_late_its_end_is_heard(
     assert_eq!(agent.code("evaluate", json!({"script": "endBrowser()"})).await, Code::BrowserCrashed);
     assert!(session.page(tabmux_core::TabId(1)).is_none(), "nobody meets what was in it");
     let said = agent.fault("evaluate", json!({"script": "1"})).await;
-    assert_eq!((said.code, said.hint.as_str()), (Code::BrowserCrashed, "The session starts afresh with your next call; navigate again."));
+    assert_eq!(
+        (said.code, said.hint.as_str()),
+        (Code::BrowserCrashed, "Call navigate: it starts the session afresh, or says this once more and the call after it does.")
+    );
 }
 
 /// The daemon may die before anybody was told: the next one says it, and a third one nothing any more.
