@@ -12,7 +12,7 @@ use crate::victims::{VICTIMS, Victim, client, directories, kill_at_once, ready_c
 
 const AGENTS: usize = 4;
 /// What a call may say whose daemon, browser or forerunner was killed.
-const HONEST: [&str; 6] = ["outcome_unknown", "browser_crashed", "session_exists", "tab_gone", "stale_epoch", "timeout"];
+const HONEST: [&str; 7] = ["cancelled", "outcome_unknown", "browser_crashed", "session_exists", "tab_gone", "stale_epoch", "timeout"];
 
 /// What the shim says when daemons are killed as fast as they start.
 const NO_DAEMON: &str = "The daemon died 3 times in a row";
