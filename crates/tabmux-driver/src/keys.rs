@@ -75,6 +75,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("cmd", "Meta"),
     ("command", "Meta"),
     ("option", "Alt"),
+    ("numpadenter", "Enter"),
     ("pgup", "PageUp"),
     ("pgdn", "PageDown"),
 ];

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tabmux_driver::Request;
+use tabmux_driver::{Domains, Request};
 
 use crate::arguments::{of_page, own_schema};
 use crate::reply::{counted, sized};
-use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, visible};
+use crate::{Arguments, Common, Effect, Group, Level, PageTool, Pages, Reply, Run, Tool, ToolResult, address, visible};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "network",
@@ -52,6 +52,7 @@ impl PageTool for ListRequests {
         requests.retain(|request| args.wants(request));
         let hidden = requests.len().saturating_sub(args.limit.map_or(DEFAULT_LIMIT, NonZeroUsize::get));
         requests.drain(..hidden);
+        requests.iter_mut().for_each(|request| name_policy(request, cx.domains()));
         let text = listed(&requests, Missing { lost, elsewhere, hidden });
         for request in &mut requests {
             for words in [&mut request.url, &mut request.method].into_iter().chain(&mut request.failure).chain(&mut request.mime) {
@@ -66,6 +67,13 @@ impl Network {
     fn wants(&self, request: &Request) -> bool {
         let fits = self.filter.as_ref().is_none_or(|part| request.url.contains(part));
         fits && (!self.failed.unwrap_or_default() || is_failure(request))
+    }
+}
+
+/// The browser calls a site that the operator forbids one that cannot be resolved, which sends people looking for their name server.
+fn name_policy(request: &mut Request, domains: &Domains) {
+    if request.failure.is_some() && address::denied_url(&request.url, domains).is_some() {
+        request.failure = Some("policy_denied: the operator's policy.allow_domains or policy.deny_domains".to_owned());
     }
 }
 
@@ -117,11 +125,28 @@ fn line(request: &Request) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tabmux_driver::Domain;
+
     use super::*;
     use crate::testing::{TestPages, text};
 
     fn request(id: u64, url: &str) -> Request {
         Request { id, method: "GET".into(), url: url.into(), kind: "document".into(), ..Request::default() }
+    }
+
+    #[test]
+    fn what_the_operator_forbids_is_not_told_as_a_name_that_is_not_found() {
+        let domains = Domains::new(Vec::new(), vec![Domain::parse("b.test").unwrap()]).unwrap();
+        let failed = |url: &str| {
+            let mut request = Request { failure: Some("net::ERR_NAME_NOT_RESOLVED".into()), ..request(1, url) };
+            name_policy(&mut request, &domains);
+            line(&request)
+        };
+        assert!(failed("http://www.b.test/").contains("failed (policy_denied: "));
+        assert!(failed("http://a.test/").contains("failed (net::ERR_NAME_NOT_RESOLVED)"));
+        let mut fine = request(1, "http://b.test/");
+        name_policy(&mut fine, &domains);
+        assert_eq!(fine.failure, None);
     }
 
     #[tokio::test]
