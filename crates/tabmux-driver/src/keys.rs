@@ -118,7 +118,8 @@ impl Chord {
         for name in held.split('+').filter(|name| !name.is_empty()) {
             modifiers.hold(name.trim()).map_err(|_| DriverError::BadKey(source.to_owned()))?;
         }
-        let mut key = Key::named(name.trim_start()).ok_or_else(|| DriverError::BadKey(source.to_owned()))?;
+        let name = if name == " " { name } else { name.trim_start() };
+        let mut key = Key::named(name).ok_or_else(|| DriverError::BadKey(source.to_owned()))?;
         // `Control+A` means the key, as shortcuts are written, and not a capital letter.
         if modifiers.command() && !modifiers.shift && key.shifted && key.code.starts_with("Key") {
             key = Key::named(&key.key.to_ascii_lowercase()).unwrap_or(key);
@@ -214,6 +215,8 @@ mod tests {
             ("Control++", ("+".to_owned(), "Equal", 187, text("+"), Modifiers { control: true, ..shift })),
             ("+", ("+".to_owned(), "Equal", 187, text("+"), shift)),
             ("Space", (" ".to_owned(), "Space", 32, text(" "), none)),
+            (" ", (" ".to_owned(), "Space", 32, text(" "), none)),
+            ("NumpadEnter", ("Enter".to_owned(), "Enter", 13, text("\r"), none)),
             ("ä", ("ä".to_owned(), "", 0, text("ä"), none)),
             ("Shift+Tab", ("Tab".to_owned(), "Tab", 9, None, shift)),
         ] {
