@@ -1,6 +1,7 @@
 //! The pages of one session, as one call may use them.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -24,12 +25,14 @@ pub(super) struct CallPages {
     turn: Turn,
     /// The tab the call worked on, for its reply.
     tab: Mutex<Option<TabId>>,
+    /// A dialog was open before the call, which did nothing then.
+    met_dialog: AtomicBool,
     lacks: Lacks,
 }
 
 impl CallPages {
     pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
-        Self { world, admitted, reach, turn, tab: Mutex::new(None), lacks: Lacks::default() }
+        Self { world, admitted, reach, turn, tab: Mutex::new(None), met_dialog: AtomicBool::new(false), lacks: Lacks::default() }
     }
 
     pub(super) fn reach(&self) -> &Reach {
@@ -126,7 +129,10 @@ impl CallPages {
         }
         self.note(tab);
         match page.dialog() {
-            Some(dialog) if self.turn == Turn::Queue => Err(self.told_of_dialog(tab, &dialog)),
+            Some(dialog) if self.turn == Turn::Queue => {
+                self.met_dialog.store(true, Ordering::Relaxed);
+                Err(self.told_of_dialog(tab, &dialog))
+            }
             _ => Ok((tab, page)),
         }
     }
@@ -141,6 +147,14 @@ impl CallPages {
             fault.hint.push_str(&format!(" If there is always another, end the page: close_page with tabId {tab}, then new_page."));
         }
         self.check_where_it_ended(url.as_deref()).err().unwrap_or(fault)
+    }
+
+    /// The fault of a call that a dialog ended, where it opened after the call had begun: in this tab, or else in its own.
+    pub(super) fn ended_by_dialog(&self, fault: Fault, tab: Option<TabId>) -> Fault {
+        if fault.code != Code::DialogOpen || self.met_dialog.load(Ordering::Relaxed) {
+            return fault;
+        }
+        Fault { opened: tab.or(self.working_on().0), ..fault }
     }
 
     async fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
