@@ -128,6 +128,11 @@ impl CallPages {
             self.choose(tab)?;
         }
         self.note(tab);
+        Ok((tab, page))
+    }
+
+    /// A page that is to do something: behind an open dialog it would do nothing.
+    fn not_asking(&self, (tab, page): (TabId, Arc<dyn Page>)) -> Result<(TabId, Arc<dyn Page>), Fault> {
         match page.dialog() {
             Some(dialog) if self.turn == Turn::Queue => {
                 self.met_dialog.store(true, Ordering::Relaxed);
@@ -230,12 +235,16 @@ impl CallPages {
 #[async_trait]
 impl Pages for CallPages {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        self.not_asking(self.page_by(|tab| self.live_page(tab)).await?)
+    }
+
+    async fn page_on_record(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
         self.page_by(|tab| self.live_page(tab)).await
     }
 
     async fn page_bound_for(&self, url: &str) -> Result<(TabId, Arc<dyn Page>), Fault> {
         self.may_go(url)?;
-        self.page_by(|tab| self.page_anywhere(tab)).await
+        self.not_asking(self.page_by(|tab| self.page_anywhere(tab)).await?)
     }
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {
