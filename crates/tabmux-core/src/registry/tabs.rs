@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use super::find::{Found, Picked, Standing};
 use super::{Persist, Registry};
+use crate::session::TabEnd;
 use crate::{Code, Fault, Identity, Millis, Party, SessionId, Tab, TabId, TabNumber, WindowScope};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
 /// Enough to know a page by. A page may open others at addresses of megabytes, and all of a session's are written down together.
 const MAX_URL_BYTES: usize = 4096;
+
+/// What is said of a tab that a person took: it is open, and none of the session's.
+pub const TAKEN: &str = "was moved to another window by a person, whose it is now";
 
 /// How a call names a tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,7 @@ impl Registry {
 
     /// A page of this session opened another one: it gets its number; which tab is current stays, if there is one (S4.23).
     pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
-        let tab = self.number_tab(id, handle, url)?;
+        let tab = self.number_tab(id, handle, &url)?;
         if let Some((session, _)) = self.live_mut(id) {
             session.current_tab = session.current_tab.or(Some(tab));
         }
@@ -48,14 +52,14 @@ impl Registry {
 
     /// A page of the person's that the session is shown (S4.18): it gets its number, and is current for who chooses it only.
     pub fn add_stranger(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
-        let tab = self.number_tab(id, handle, url)?;
+        let tab = self.number_tab(id, handle, &url)?;
         if let Some((session, _)) = self.live_mut(id) {
             session.windows.strangers.insert(tab);
         }
         Ok(tab)
     }
 
-    fn number_tab(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
+    fn number_tab(&mut self, id: SessionId, handle: Arc<str>, url: &str) -> Result<TabId, Fault> {
         let number = TabNumber(self.next_tab_number);
         let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
         if session.tabs.len() >= MAX_TABS {
@@ -64,7 +68,7 @@ impl Registry {
         }
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
-        session.tabs.insert(tab, Tab { number, handle, url: noted(&url), memento: None });
+        session.tabs.insert(tab, Tab { number, handle, url: noted(url), memento: None });
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
         self.persists.push(Persist::NextTab(self.next_tab()));
@@ -142,9 +146,10 @@ impl Registry {
 
     /// The tab a caller names inside its session. A lost one is never answered with a neighbour.
     pub fn own_tab(&self, id: SessionId, text: &str) -> Result<TabId, Fault> {
-        let tab = text.parse::<TabId>().map_err(|_| lost_tab(false, text))?;
-        let (session, _) = self.live(id).ok_or_else(super::sessions::closed_fault)?;
-        if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(session.had_tab(tab), text)) }
+        let tab = text.parse::<TabId>().map_err(|_| lost_tab(None, text))?;
+        let (session, live) = self.live(id).ok_or_else(super::sessions::closed_fault)?;
+        let end = || session.had_tab(tab).then(|| live.end_of(|(taken, _)| *taken == tab));
+        if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(end(), text)) }
     }
 
     /// The session and session-local id behind a daemon-wide number: an event goes there and nowhere else (S2.24).
@@ -170,7 +175,8 @@ impl Registry {
             None => (*identity != Identity::Nobody && self.is_owner(session, identity)).then_some(Standing::Owner),
         };
         let standing = standing.ok_or_else(foreign_tab)?;
-        let tab = tab.ok_or_else(|| lost_tab(true, &number.to_string()))?;
+        let end = || self.live(session).map(|(_, live)| live.end_of(|(_, taken)| *taken == number));
+        let tab = tab.ok_or_else(|| lost_tab(end(), &number.to_string()))?;
         let standing = self.settled(identity, session, standing, now);
         Ok((Found { session, picked: Picked::ByCaller, standing }, tab))
     }
@@ -186,10 +192,13 @@ pub fn foreign_tab() -> Fault {
     Fault::new(Code::PolicyDenied, "Tab owned by another session", "Use a tab of your own; list_pages shows them.")
 }
 
-pub(super) fn lost_tab(was_there: bool, text: &str) -> Fault {
+/// `end` is of a tab that the session had.
+pub(super) fn lost_tab(end: Option<TabEnd>, text: &str) -> Fault {
     let hint = "Call list_pages to see the session's tabs.";
-    if was_there {
-        return Fault::new(Code::TabGone, format!("Tab {text} was closed."), hint);
+    match end {
+        Some(TabEnd::Closed) => return Fault::new(Code::TabGone, format!("Tab {text} was closed."), hint),
+        Some(TabEnd::Taken) => return Fault::new(Code::TabGone, format!("Tab {text} {TAKEN}."), hint),
+        None => {}
     }
     let shown: String = text.chars().take(32).flat_map(char::escape_default).collect();
     Fault::new(Code::TabNotFound, format!("No tab '{shown}' in this session; tabs are named t1, t2, …"), hint)

@@ -102,7 +102,8 @@ impl CallPages {
             }
             self.world.forget_tab(tab);
             self.note(tab);
-            Fault::from(tabmux_driver::DriverError::PageGone)
+            let taken = self.world.hub.look(|registry| registry.taken_tab(self.world.id, tab));
+            taken.unwrap_or_else(|| tabmux_driver::DriverError::PageGone.into())
         })
     }
 

@@ -167,10 +167,11 @@ seen_and_unseen! {
         stage.person.drags("/visitor", "/kept");
         stage.person.tears_off("/torn");
         for tab in ["t2", "t3"] {
-            until("it is gone", SOON, || {
-                let reply = agent.call("evaluate", &json!({"tabId": tab, "script": "1"}));
-                (reply.failed() && reply.code() == "tab_gone").then_some(())
-            });
+            let named = || Some(agent.call("evaluate", &json!({"tabId": tab, "script": "1"})));
+            let gone = until("it is gone", SOON, || named().filter(|reply| reply.failed() && reply.code() == "tab_gone"));
+            for told in [gone.text(), named().expect("it was called").text()] {
+                assert!(told.contains("moved to another window by a person"), "it is open: {told}");
+            }
         }
         let said = agent.ok("list_pages", &json!({})).text();
         assert_eq!(said.matches("moved to another window by a person").count(), 2, "{said}");
