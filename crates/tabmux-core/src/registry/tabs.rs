@@ -43,7 +43,7 @@ impl Registry {
 
     /// A page of this session opened another one: it gets its number; which tab is current stays, if there is one (S4.23).
     pub fn add_popup(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
-        let tab = self.number_tab(id, handle, &url)?;
+        let tab = self.number_tab(id, handle, url)?;
         if let Some((session, _)) = self.live_mut(id) {
             session.current_tab = session.current_tab.or(Some(tab));
         }
@@ -52,14 +52,14 @@ impl Registry {
 
     /// A page of the person's that the session is shown (S4.18): it gets its number, and is current for who chooses it only.
     pub fn add_stranger(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
-        let tab = self.number_tab(id, handle, &url)?;
+        let tab = self.number_tab(id, handle, url)?;
         if let Some((session, _)) = self.live_mut(id) {
             session.windows.strangers.insert(tab);
         }
         Ok(tab)
     }
 
-    fn number_tab(&mut self, id: SessionId, handle: Arc<str>, url: &str) -> Result<TabId, Fault> {
+    fn number_tab(&mut self, id: SessionId, handle: Arc<str>, url: String) -> Result<TabId, Fault> {
         let number = TabNumber(self.next_tab_number);
         let Some((session, _)) = self.live_mut(id) else { return Err(super::sessions::closed_fault()) };
         if session.tabs.len() >= MAX_TABS {
@@ -128,7 +128,7 @@ impl Registry {
     /// Notes where a tab is, for a restarted daemon.
     pub fn tab_at(&mut self, id: SessionId, tab: TabId, url: &str) {
         let Some((session, _)) = self.live_mut(id) else { return };
-        let url = noted(url);
+        let url = noted(url.to_owned());
         if let Some(record) = session.tabs.get_mut(&tab).filter(|record| record.url != url) {
             record.url = url;
             self.dirty.insert(id);
@@ -205,7 +205,11 @@ pub(super) fn lost_tab(end: Option<TabEnd>, text: &str) -> Fault {
 }
 
 /// What is kept of an address: its beginning, where it is long.
-fn noted(url: &str) -> String {
+fn noted(mut url: String) -> String {
     let end = url.floor_char_boundary(MAX_URL_BYTES);
-    if end < url.len() { format!("{}…", &url[..end]) } else { url.to_owned() }
+    if end < url.len() {
+        url.truncate(end);
+        url.push('…');
+    }
+    url
 }
