@@ -44,7 +44,9 @@ fn errors() -> String {
 fn meaning(code: Code) -> &'static str {
     match code {
         Code::BadArgument => "an argument is missing, unknown or of the wrong kind",
-        Code::SessionNotFound => "no session of the caller has this name or id; another's answers the same",
+        Code::SessionNotFound => {
+            "no session of the caller has this name or id; another's answers the same, and so does the command line where no daemon runs"
+        }
         Code::SessionExists => "the name is taken",
         Code::SessionRequired => "no session was named and none is current",
         Code::SessionClosed => "the session ended while the call waited or ran",

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::TabId;
+
 /// The one list of stable codes, the same on every door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
@@ -48,6 +50,8 @@ pub struct Fault {
     pub message: String,
     /// What to do next, one sentence.
     pub hint: String,
+    /// The tab in which a dialog opened and ended the call: unlike one that met an open dialog, it had begun.
+    pub opened: Option<TabId>,
 }
 
 impl Code {
@@ -122,7 +126,7 @@ pub mod ways_out {
 
 impl Fault {
     pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: hint.into() }
+        Self { code, message: message.into(), hint: hint.into(), opened: None }
     }
 
     /// The same, with another way out.

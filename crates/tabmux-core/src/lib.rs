@@ -14,8 +14,8 @@ pub use fault::{Code, Fault, ways_out};
 pub use grant::{CAPABILITY, Deed, Grant, GrantId, GrantKey, Right, Share, Touch, Uses};
 pub use ids::{ClientId, Epoch, NotAnId, SessionId, TabId, TabNumber, Uuid};
 pub use registry::{
-    Admitted, Counts, Effect, Ended, House, Lane, Listed, LostTab, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TabRef,
-    check_name, foreign_tab,
+    Admitted, Counts, Effect, Ended, House, Lane, Listed, LostTab, Minted, Open, Opened, Persist, Registry, Revoke, Rules, Shared, TAKEN,
+    TabRef, check_name, foreign_tab,
 };
 pub use session::{CallId, Kind, Loss, Millis, Phase, Seat, Session, Tab};
 pub use window::{Ground, Placement, Scoping, Spot, WindowId, WindowScope};

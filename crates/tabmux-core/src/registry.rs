@@ -29,7 +29,7 @@ pub use calls::{Admitted, Lane};
 pub use chosen::LostTab;
 pub use grants::{Revoke, Shared};
 pub use sessions::{Listed, Open, Opened, check_name};
-pub use tabs::{House, TabRef, foreign_tab};
+pub use tabs::{House, TAKEN, TabRef, foreign_tab};
 
 /// The rules that are settings.
 #[derive(Clone, Copy, Debug)]

@@ -178,6 +178,16 @@ pub(crate) struct Live {
     pub(crate) works_in: BTreeMap<Party, TabId>,
     /// Numbers of its tabs that were closed, the last ones; so that they are not taken for another's.
     pub(crate) closed_tabs: VecDeque<TabNumber>,
+    /// Those of them that are open, and a person's now.
+    pub(crate) taken_tabs: VecDeque<(TabId, TabNumber)>,
+}
+
+/// Why a tab is none of the session's any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TabEnd {
+    Closed,
+    /// A person moved it out of the session's windows (S4.19).
+    Taken,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -227,6 +237,18 @@ impl Live {
             self.closed_tabs.pop_front();
         }
         self.closed_tabs.push_back(tab);
+    }
+
+    pub(crate) fn note_taken(&mut self, id: TabId, tab: TabNumber) {
+        if self.taken_tabs.len() >= CLOSED_TABS {
+            self.taken_tabs.pop_front();
+        }
+        self.taken_tabs.push_back((id, tab));
+    }
+
+    /// What became of a tab that the session had.
+    pub(crate) fn end_of(&self, is_it: impl Fn(&(TabId, TabNumber)) -> bool) -> TabEnd {
+        if self.taken_tabs.iter().any(is_it) { TabEnd::Taken } else { TabEnd::Closed }
     }
 
     /// The call is no more, wherever it was.

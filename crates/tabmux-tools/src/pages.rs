@@ -20,6 +20,10 @@ pub trait Pages: Send + Sync {
         self.may_go(url)?;
         self.page().await
     }
+    /// The same page, for what is known of it already: it may stand still in a dialog.
+    async fn page_on_record(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        self.page().await
+    }
     /// The session's own world, for what belongs to all of its pages.
     async fn context(&self) -> Result<Arc<dyn Context>, Fault>;
     /// Makes the session's pages see this and nothing else, for as long as the session lasts.

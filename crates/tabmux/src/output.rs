@@ -50,9 +50,9 @@ pub(crate) fn note(text: &str) {
 
 pub(crate) fn fail(form: Form, failure: &Failure) {
     let fault = &failure.fault;
-    // That there is nobody to ask has no code of its own; words do.
+    // That there is nobody to ask has no code of its own, but the nearest there is; words do.
     let text = match (failure.exit, fault.code) {
-        (Exit::Unavailable, Code::Internal) => format!("{} {}", fault.message, fault.hint),
+        (Exit::Unavailable, Code::Internal | Code::SessionNotFound) => format!("{} {}", fault.message, fault.hint),
         _ => fault.to_string(),
     };
     match form {

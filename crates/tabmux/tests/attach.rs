@@ -338,6 +338,30 @@ fn a_user_who_says_no_is_obeyed_and_asked_again_only_with_the_next_call() {
     client.ok("start_browser", &json!({}));
 }
 
+/// The doctor's own settings know nothing of it.
+#[test]
+fn the_doctor_names_the_browser_that_the_daemon_is_attached_to_and_says_whether_it_answers() {
+    let (lab, mut person) = (Lab::new(), Person::new(Shown::Headless));
+    let mut command = lab.command(&["up", "--attach", &person.port.to_string()]);
+    let mut supervisor = lab.spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
+    until("it is attached", SOON, || (lab.run(&["status", "--json"]).json()["browsers"][0]["endpoint"] == json!(person.url)).then_some(()));
+    let attached = || {
+        let checks = lab.run(&["doctor", "--json"]).json()["checks"].clone();
+        checks.as_array().unwrap().iter().find(|check| check["check"] == "attached browser").cloned().unwrap()
+    };
+    let found = attached();
+    assert_eq!(
+        (&found["ok"], &found["found"]),
+        (&json!(true), &json!(format!("{}; the daemon is attached to it, and it answers", person.url)))
+    );
+    person.quit();
+    let found = attached();
+    let problem = found["problem"].as_str().unwrap();
+    assert!(found["ok"] == json!(false) && problem.contains("does not answer") && problem.contains(&person.port.to_string()), "{found}");
+    lab.stop();
+    supervisor.wait().unwrap();
+}
+
 #[test]
 fn the_doctor_says_whether_the_browser_to_attach_to_is_there() {
     let mut person = Person::new(Shown::Headless);

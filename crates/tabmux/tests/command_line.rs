@@ -73,6 +73,9 @@ fn without_a_daemon_commands_that_start_none_end_with_69_and_one_sentence() {
         let plain = run(&home, args);
         assert_eq!((plain.code, plain.out.as_str(), plain.err.lines().count()), (69, "", 1), "{args:?}: {}", plain.err);
     }
+    let listed = run(&home, &["ls", "--json"]);
+    let document: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!((listed.code, &document["error"]["code"]), (69, &json!("session_not_found")), "tabmux itself has no fault");
     let status = run(&home, &["status", "--json"]);
     assert_eq!((status.code, status.out.as_str()), (0, "{\"running\":false}\n"));
     assert_eq!(run(&home, &["stop"]).code, 0);

@@ -19,7 +19,8 @@ impl Registry {
     pub fn select_tab(&mut self, id: SessionId, party: Party, tab: TabId) -> Result<(), Fault> {
         let Some((session, live)) = self.live_mut(id) else { return Err(closed_fault()) };
         if !session.tabs.contains_key(&tab) {
-            return Err(lost_tab(session.had_tab(tab), &tab.to_string()));
+            let end = session.had_tab(tab).then(|| live.end_of(|(taken, _)| *taken == tab));
+            return Err(lost_tab(end, &tab.to_string()));
         }
         match party {
             Party::Owner if session.current_tab == Some(tab) => {}

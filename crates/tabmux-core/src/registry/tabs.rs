@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use super::find::{Found, Picked, Standing};
 use super::{Persist, Registry};
+use crate::session::TabEnd;
 use crate::{Code, Fault, Identity, Millis, Party, SessionId, Tab, TabId, TabNumber, WindowScope};
 
 /// More than any agent can keep an eye on; each is written down whenever one of them changes.
 pub(super) const MAX_TABS: usize = 200;
 /// Enough to know a page by. A page may open others at addresses of megabytes, and all of a session's are written down together.
 const MAX_URL_BYTES: usize = 4096;
+
+/// What is said of a tab that a person took: it is open, and none of the session's.
+pub const TAKEN: &str = "was moved to another window by a person, whose it is now";
 
 /// How a call names a tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ impl Registry {
         }
         let tab = TabId(session.next_tab);
         session.next_tab += 1;
-        session.tabs.insert(tab, Tab { number, handle, url: noted(&url), memento: None });
+        session.tabs.insert(tab, Tab { number, handle, url: noted(url), memento: None });
         self.next_tab_number += 1;
         self.tab_numbers.insert(number, (id, tab));
         self.persists.push(Persist::NextTab(self.next_tab()));
@@ -124,7 +128,7 @@ impl Registry {
     /// Notes where a tab is, for a restarted daemon.
     pub fn tab_at(&mut self, id: SessionId, tab: TabId, url: &str) {
         let Some((session, _)) = self.live_mut(id) else { return };
-        let url = noted(url);
+        let url = noted(url.to_owned());
         if let Some(record) = session.tabs.get_mut(&tab).filter(|record| record.url != url) {
             record.url = url;
             self.dirty.insert(id);
@@ -142,9 +146,10 @@ impl Registry {
 
     /// The tab a caller names inside its session. A lost one is never answered with a neighbour.
     pub fn own_tab(&self, id: SessionId, text: &str) -> Result<TabId, Fault> {
-        let tab = text.parse::<TabId>().map_err(|_| lost_tab(false, text))?;
-        let (session, _) = self.live(id).ok_or_else(super::sessions::closed_fault)?;
-        if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(session.had_tab(tab), text)) }
+        let tab = text.parse::<TabId>().map_err(|_| lost_tab(None, text))?;
+        let (session, live) = self.live(id).ok_or_else(super::sessions::closed_fault)?;
+        let end = || session.had_tab(tab).then(|| live.end_of(|(taken, _)| *taken == tab));
+        if session.tabs.contains_key(&tab) { Ok(tab) } else { Err(lost_tab(end(), text)) }
     }
 
     /// The session and session-local id behind a daemon-wide number: an event goes there and nowhere else (S2.24).
@@ -170,7 +175,8 @@ impl Registry {
             None => (*identity != Identity::Nobody && self.is_owner(session, identity)).then_some(Standing::Owner),
         };
         let standing = standing.ok_or_else(foreign_tab)?;
-        let tab = tab.ok_or_else(|| lost_tab(true, &number.to_string()))?;
+        let end = || self.live(session).map(|(_, live)| live.end_of(|(_, taken)| *taken == number));
+        let tab = tab.ok_or_else(|| lost_tab(end(), &number.to_string()))?;
         let standing = self.settled(identity, session, standing, now);
         Ok((Found { session, picked: Picked::ByCaller, standing }, tab))
     }
@@ -186,17 +192,24 @@ pub fn foreign_tab() -> Fault {
     Fault::new(Code::PolicyDenied, "Tab owned by another session", "Use a tab of your own; list_pages shows them.")
 }
 
-pub(super) fn lost_tab(was_there: bool, text: &str) -> Fault {
+/// `end` is of a tab that the session had.
+pub(super) fn lost_tab(end: Option<TabEnd>, text: &str) -> Fault {
     let hint = "Call list_pages to see the session's tabs.";
-    if was_there {
-        return Fault::new(Code::TabGone, format!("Tab {text} was closed."), hint);
+    match end {
+        Some(TabEnd::Closed) => return Fault::new(Code::TabGone, format!("Tab {text} was closed."), hint),
+        Some(TabEnd::Taken) => return Fault::new(Code::TabGone, format!("Tab {text} {TAKEN}."), hint),
+        None => {}
     }
     let shown: String = text.chars().take(32).flat_map(char::escape_default).collect();
     Fault::new(Code::TabNotFound, format!("No tab '{shown}' in this session; tabs are named t1, t2, …"), hint)
 }
 
 /// What is kept of an address: its beginning, where it is long.
-fn noted(url: &str) -> String {
+fn noted(mut url: String) -> String {
     let end = url.floor_char_boundary(MAX_URL_BYTES);
-    if end < url.len() { format!("{}…", &url[..end]) } else { url.to_owned() }
+    if end < url.len() {
+        url.truncate(end);
+        url.push('…');
+    }
+    url
 }

@@ -2,7 +2,9 @@
 //! window is, and so whether the tab may stay there, is decided here and nowhere else.
 
 use super::Registry;
-use crate::{Ground, Placement, SessionId, Spot, TabId, WindowId, WindowScope};
+use super::tabs::lost_tab;
+use crate::session::TabEnd;
+use crate::{Fault, Ground, Placement, SessionId, Spot, TabId, WindowId, WindowScope};
 
 impl Registry {
     /// Notes where a new tab of the session came up (S4.5, S4.15, S4.23). A window of another session is never taken,
@@ -14,7 +16,21 @@ impl Registry {
 
     /// Notes where a tab of the session is now (S4.19).
     pub fn tab_moved(&mut self, id: SessionId, tab: TabId, found: WindowId) -> Placement {
-        self.in_windows(id, tab, |windows| windows.moved(tab, found))
+        let placement = self.in_windows(id, tab, |windows| windows.moved(tab, found));
+        if placement == Placement::Left
+            && let Some((session, live)) = self.live_mut(id)
+            && let Some(record) = session.tabs.get(&tab)
+        {
+            live.note_taken(tab, record.number);
+        }
+        placement
+    }
+
+    /// What a call on this tab is told, where a person took it out of the session.
+    pub fn taken_tab(&self, id: SessionId, tab: TabId) -> Option<Fault> {
+        let (_, live) = self.live(id)?;
+        let end = live.end_of(|(taken, _)| *taken == tab);
+        (end == TabEnd::Taken).then(|| lost_tab(Some(end), &tab.to_string()))
     }
 
     /// A window of the session does not take tabs; it stays the session's.

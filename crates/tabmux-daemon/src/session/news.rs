@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tabmux_core::{Fault, Party, TabId};
+use tabmux_core::{Fault, Party, TAKEN, TabId};
 
 /// News that are kept for those who have not heard them.
 const MAX_NEWS: usize = 20;
@@ -61,13 +61,44 @@ enum About {
     Dialog(TabId),
     /// The tab whose end it tells.
     End(TabId),
+    /// The same, where it ended without the doing of anybody who uses the session; told with others that ended alike.
+    Gone(TabId, Gone),
+}
+
+/// How a tab ended without the doing of anybody who uses the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    Closed,
+    /// A person has it.
+    Taken,
+    NotFound,
+}
+
+impl Gone {
+    fn told(self, tabs: &BTreeSet<TabId>) -> String {
+        let (one, several) = match self {
+            Self::Closed => ("was closed by the page or by a person", "were closed by the page or by a person"),
+            Self::Taken => (TAKEN, "were moved to another window by a person, whose they are now"),
+            Self::NotFound => ("did not survive the restart", "did not survive the restart"),
+        };
+        let named: Vec<String> = tabs.iter().map(TabId::to_string).collect();
+        let (noun, how) = if named.len() == 1 { ("Tab", one) } else { ("Tabs", several) };
+        format!("{noun} {} {how}.", named.join(", "))
+    }
 }
 
 impl About {
     fn way_to(self) -> Option<TabId> {
         match self {
             Self::Way(tab) | Self::Crash(tab) | Self::Dialog(tab) => Some(tab),
-            Self::Anything | Self::End(_) => None,
+            Self::Anything | Self::End(_) | Self::Gone(..) => None,
+        }
+    }
+
+    fn end_of(self) -> Option<TabId> {
+        match self {
+            Self::End(tab) | Self::Gone(tab, _) => Some(tab),
+            Self::Anything | Self::Way(_) | Self::Crash(_) | Self::Dialog(_) => None,
         }
     }
 }
@@ -108,14 +139,25 @@ impl News {
         self.push(text, by.into_iter().collect(), About::End(tab));
     }
 
+    /// It ended, and nobody who uses the session did it.
+    pub(super) fn add_gone(&mut self, tab: TabId, how: Gone) {
+        self.push(how.told(&BTreeSet::from([tab])), BTreeSet::new(), About::Gone(tab, how));
+    }
+
     /// How this tab ended.
     pub(super) fn end(&self, tab: TabId) -> Option<&str> {
-        self.log.iter().find(|item| item.about == About::End(tab)).map(|item| item.text.as_str())
+        self.log.iter().find(|item| item.about.end_of() == Some(tab)).map(|item| item.text.as_str())
     }
 
     /// This one heard it in place of an answer.
     pub(super) fn knows_end(&mut self, party: Party, tab: TabId) {
-        self.log.iter_mut().filter(|item| item.about == About::End(tab)).for_each(|item| _ = item.known_to.insert(party));
+        self.log.iter_mut().filter(|item| item.about.end_of() == Some(tab)).for_each(|item| _ = item.known_to.insert(party));
+    }
+
+    /// This one heard that the last window is gone, and so all that was in it.
+    pub(super) fn knows_all_gone(&mut self, party: Party) {
+        let gone = self.log.iter_mut().filter(|item| matches!(item.about, About::Gone(_, Gone::Closed)));
+        gone.for_each(|item| _ = item.known_to.insert(party));
     }
 
     /// A tab crashed, which some may know.
@@ -206,7 +248,7 @@ impl News {
         let missing = self.crowded_out.iter().filter(|number| **number >= from).count();
         let missing =
             (missing > 0).then(|| format!("({missing} more happened than can be told; list_pages and downloads show what there is.)"));
-        first.into_iter().flatten().chain(missing).chain(new.map(Item::told)).collect()
+        first.into_iter().flatten().chain(missing).chain(together(new)).collect()
     }
 
     /// What the owner has not heard.
@@ -240,6 +282,25 @@ impl News {
     fn from(&self, party: Party) -> u64 {
         self.heard.get(&party).or_else(|| self.heard.get(&Party::Owner)).copied().unwrap_or_default()
     }
+}
+
+/// In the order in which they happened, and in one line what became of several tabs alike: a window that is closed takes all of its own along.
+fn together<'n>(news: impl Iterator<Item = &'n Item>) -> Vec<String> {
+    let mut told: Vec<(Option<Gone>, BTreeSet<TabId>, String)> = Vec::new();
+    for item in news {
+        let About::Gone(tab, how) = item.about else {
+            told.push((None, BTreeSet::new(), item.told()));
+            continue;
+        };
+        match told.iter_mut().find(|(known, ..)| *known == Some(how)) {
+            Some((_, tabs, text)) => {
+                tabs.insert(tab);
+                *text = how.told(tabs);
+            }
+            None => told.push((Some(how), BTreeSet::from([tab]), item.told())),
+        }
+    }
+    told.into_iter().map(|(.., text)| text).collect()
 }
 
 /// That the browser, or the last window, was lost: each who knew the session is told in place of an answer, once.
@@ -316,6 +377,25 @@ mod tests {
         news.knows_end(Party::Owner, TabId(1));
         assert_eq!((said(&mut news, Party::Owner), said(&mut news, TWO)), ("t2 went".into(), String::new()));
         assert_eq!(news.end(TabId(1)), Some("t1 went"), "for others");
+    }
+
+    /// A closed window takes all of its tabs along, and their ends come in any order.
+    #[test]
+    fn tabs_that_ended_alike_are_told_in_one_line_and_in_order() {
+        let mut news = News::default();
+        for (tab, how) in [(12, Gone::Closed), (3, Gone::Taken), (2, Gone::Closed), (4, Gone::Taken), (10, Gone::Closed)] {
+            news.add_gone(TabId(tab), how);
+        }
+        news.add_end(TabId(5), "The operator closed tab t5.".into(), None);
+        assert_eq!(news.end(TabId(2)), Some("Tab t2 was closed by the page or by a person."));
+        news.knows_end(TWO, TabId(2));
+        let closed = |tabs: &str| format!("Tabs {tabs} were closed by the page or by a person.");
+        let taken = "Tabs t3, t4 were moved to another window by a person, whose they are now.";
+        let operators = "The operator closed tab t5.";
+        assert_eq!(said(&mut news, ONE), [closed("t2, t10, t12").as_str(), taken, operators].join(" "));
+        assert_eq!(said(&mut news, TWO), [closed("t10, t12").as_str(), taken, operators].join(" "));
+        news.knows_all_gone(Party::Owner);
+        assert_eq!(said(&mut news, Party::Owner), [taken, operators].join(" "), "what a person has is not gone with a window");
     }
 
     /// Whichever is there first, the page's own word or the call that failed.

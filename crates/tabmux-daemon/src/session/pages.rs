@@ -1,6 +1,7 @@
 //! The pages of one session, as one call may use them.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -24,12 +25,14 @@ pub(super) struct CallPages {
     turn: Turn,
     /// The tab the call worked on, for its reply.
     tab: Mutex<Option<TabId>>,
+    /// A dialog was open before the call, which did nothing then.
+    met_dialog: AtomicBool,
     lacks: Lacks,
 }
 
 impl CallPages {
     pub(super) fn new(world: Arc<World>, admitted: Admitted, reach: Reach, turn: Turn) -> Self {
-        Self { world, admitted, reach, turn, tab: Mutex::new(None), lacks: Lacks::default() }
+        Self { world, admitted, reach, turn, tab: Mutex::new(None), met_dialog: AtomicBool::new(false), lacks: Lacks::default() }
     }
 
     pub(super) fn reach(&self) -> &Reach {
@@ -99,7 +102,8 @@ impl CallPages {
             }
             self.world.forget_tab(tab);
             self.note(tab);
-            Fault::from(tabmux_driver::DriverError::PageGone)
+            let taken = self.world.hub.look(|registry| registry.taken_tab(self.world.id, tab));
+            taken.unwrap_or_else(|| tabmux_driver::DriverError::PageGone.into())
         })
     }
 
@@ -125,8 +129,16 @@ impl CallPages {
             self.choose(tab)?;
         }
         self.note(tab);
+        Ok((tab, page))
+    }
+
+    /// A page that is to do something: behind an open dialog it would do nothing.
+    fn not_asking(&self, (tab, page): (TabId, Arc<dyn Page>)) -> Result<(TabId, Arc<dyn Page>), Fault> {
         match page.dialog() {
-            Some(dialog) if self.turn == Turn::Queue => Err(self.told_of_dialog(tab, &dialog)),
+            Some(dialog) if self.turn == Turn::Queue => {
+                self.met_dialog.store(true, Ordering::Relaxed);
+                Err(self.told_of_dialog(tab, &dialog))
+            }
             _ => Ok((tab, page)),
         }
     }
@@ -141,6 +153,14 @@ impl CallPages {
             fault.hint.push_str(&format!(" If there is always another, end the page: close_page with tabId {tab}, then new_page."));
         }
         self.check_where_it_ended(url.as_deref()).err().unwrap_or(fault)
+    }
+
+    /// The fault of a call that a dialog ended, where it opened after the call had begun: in this tab, or else in its own.
+    pub(super) fn ended_by_dialog(&self, fault: Fault, tab: Option<TabId>) -> Fault {
+        if fault.code != Code::DialogOpen || self.met_dialog.load(Ordering::Relaxed) {
+            return fault;
+        }
+        Fault { opened: tab.or(self.working_on().0), ..fault }
     }
 
     async fn view(&self, index: usize, tab: TabId, current: Option<TabId>) -> Option<PageView> {
@@ -216,12 +236,16 @@ impl CallPages {
 #[async_trait]
 impl Pages for CallPages {
     async fn page(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
+        self.not_asking(self.page_by(|tab| self.live_page(tab)).await?)
+    }
+
+    async fn page_on_record(&self) -> Result<(TabId, Arc<dyn Page>), Fault> {
         self.page_by(|tab| self.live_page(tab)).await
     }
 
     async fn page_bound_for(&self, url: &str) -> Result<(TabId, Arc<dyn Page>), Fault> {
         self.may_go(url)?;
-        self.page_by(|tab| self.page_anywhere(tab)).await
+        self.not_asking(self.page_by(|tab| self.page_anywhere(tab)).await?)
     }
 
     async fn context(&self) -> Result<Arc<dyn Context>, Fault> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tabmux_core::{Code, Fault, Party, Placement, Scoping, Spot, TabId};
 use tabmux_driver::{Context, DriverError, Handle, Isolation, Page, Place, Windowed, failpoint};
 
+use super::news::Gone;
 use super::world::World;
 
 impl World {
@@ -150,7 +151,7 @@ impl World {
     }
 
     async fn tab_left(self: &Arc<Self>, windowed: &dyn Windowed, tab: TabId, page: &Handle) {
-        self.tab_lost(tab, "was moved to another window by a person, whose it is now");
+        self.tab_lost(tab, Gone::Taken);
         if let Err(error) = windowed.let_go(page).await {
             tracing::debug!(session = %self.id, %tab, %error, "a page that left was not let go");
         }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::away::Seen;
 use super::copying::{Fork, Losses, NOT_COPIED};
 use super::downloads::{self, Told};
-use super::news::{Lost, News};
+use super::news::{Gone, Lost, News};
 use super::saving::Place;
 use super::{Lasting, Making};
 use crate::hub::Hub;
@@ -316,6 +316,7 @@ impl World {
         let loss = locked(&self.loss).as_mut()?.tell(party)?;
         if loss.code != Code::BrowserCrashed {
             self.hub.decide_now(|registry, _| registry.told_gone(self.id, party, None));
+            locked(&self.news).knows_all_gone(party);
             return Some(loss);
         }
         if party == Party::Owner {
@@ -345,7 +346,7 @@ impl World {
                     Some(PageEvent::ChooserOpened(chooser)) => world.add_news_of(tab, chooser_news(tab, chooser)),
                     Some(PageEvent::Crashed) => locked(&world.news).crashed(tab),
                     Some(PageEvent::Closed) => {
-                        return world.tab_lost(tab, "was closed by the page or by a person");
+                        return world.tab_lost(tab, Gone::Closed);
                     }
                     None => return,
                 }
@@ -368,9 +369,9 @@ impl World {
     }
 
     /// A tab ended without our doing (S1.24). Nobody is answered with a neighbour: its id is gone for good.
-    pub(super) fn tab_lost(self: &Arc<Self>, tab: TabId, how: &str) {
+    pub(super) fn tab_lost(self: &Arc<Self>, tab: TabId, how: Gone) {
         if self.take_page(tab).is_some() {
-            locked(&self.news).add_end(tab, format!("Tab {tab} {how}."), None);
+            locked(&self.news).add_gone(tab, how);
         }
         self.forget_tab(tab);
     }

@@ -4,8 +4,10 @@
 use serde_json::{Value, json};
 use tabmux_core::{Code, Fault};
 
+use super::OnError;
 use super::run::{Done, Ending, Telling, Yield};
 use crate::reply::counted;
+use crate::tool::beginning;
 use crate::{Content, Reply, visible};
 
 /// The most a step adds to the report: one that acted, and one that was asked for text.
@@ -33,7 +35,15 @@ pub(crate) fn success(endings: Vec<Ending>, comparison: Option<&str>) -> Reply {
 }
 
 /// The fault of the first step that failed, with the whole report.
-pub(crate) fn failure(endings: &[Ending], comparison: Option<&str>) -> Option<Fault> {
+pub(crate) fn failure(endings: &[Ending], on_error: OnError, comparison: Option<&str>) -> Option<Fault> {
+    let (told, hint, code) = match on_error {
+        OnError::Stop => stopped(endings)?,
+        OnError::Continue => went_on(endings)?,
+    };
+    Some(Fault::new(code, whole(told, endings, comparison) + "\n", hint))
+}
+
+fn stopped(endings: &[Ending]) -> Option<(String, &'static str, Code)> {
     let (ending, number, first) = endings.iter().find_map(|ending| {
         let number = ending.done.iter().position(|done| done.outcome.is_err())?;
         Some((ending, number, ending.done[number].outcome.as_ref().err()?))
@@ -46,7 +56,29 @@ pub(crate) fn failure(endings: &[Ending], comparison: Option<&str>) -> Option<Fa
         Code::Timeout => "Look at the page, then go on from the step that failed, perhaps with a longer timeout.",
         _ => "Go on from the step that failed.",
     };
-    Some(Fault::new(first.code, whole(told, endings, comparison) + "\n", hint))
+    Some((told, hint, first.code))
+}
+
+/// All that failed, since what came after it was run: whoever went on from the first of these would do the rest twice.
+fn went_on(endings: &[Ending]) -> Option<(String, &'static str, Code)> {
+    let failed = |ending: &Ending| ending.done.iter().find_map(|done| done.outcome.as_ref().err()).map(|fault| fault.code);
+    let first = endings.iter().find_map(failed)?;
+    let all: Vec<String> =
+        endings.iter().filter(|ending| failed(ending).is_some()).map(|ending| failed_of(ending, endings.len())).collect();
+    let unrun = endings.iter().any(|ending| ending.done.len() < ending.planned);
+    let (others, hint) = match unrun {
+        true => ("", "Look at the page, then go on from the first step that was not run, perhaps with a longer timeout."),
+        false => ("; every other step was run", "Look at the page, then do only what these steps were to do: the others are done."),
+    };
+    Some((beginning(format!("{}{others}.", all.join("; "))), hint, first))
+}
+
+/// `steps 1, 3 of 4 in web failed`.
+fn failed_of(ending: &Ending, endings: usize) -> String {
+    let numbers: Vec<String> =
+        ending.done.iter().zip(1..).filter(|(done, _)| done.outcome.is_err()).map(|(_, number)| number.to_string()).collect();
+    let place = if endings > 1 { format!(" in {}", session(ending)) } else { String::new() };
+    format!("{} {} of {}{place} failed", if numbers.len() == 1 { "step" } else { "steps" }, numbers.join(", "), ending.planned)
 }
 
 /// The same for programs.

@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tabmux_core::{Code, Fault};
+use tabmux_core::{Code, Fault, Touch};
 use tokio::time::Instant;
 
 use super::plan::Step;
 use super::{Branch, Condition, OnError};
 use crate::references::{self, Found, is_code};
+use crate::tools::handle_dialog;
 use crate::{Arguments, Called, Content, Desk, Group, Reply, find, visible};
 
 /// How much of the call's time is kept for looking at the page when a step fails.
@@ -78,11 +79,18 @@ pub(crate) async fn run(desk: &dyn Desk, branch: &Branch, on_error: OnError) -> 
     let promised = branch.steps.iter().filter_map(|step| step.save.as_deref()).collect();
     let mut sequence = Sequence { desk, branch, reserved, saved: HashMap::new(), promised };
     let mut ending = Ending { session: branch.session.clone(), done: Vec::new(), planned: branch.steps.len(), page: None };
-    for step in &branch.steps {
+    for (at, step) in branch.steps.iter().enumerate() {
         let began = Instant::now();
         let called = sequence.call(step).await;
         let session = called.session.clone();
-        let outcome = called.outcome.and_then(|reply| sequence.take(step, reply));
+        let next = branch.steps.get(at + 1);
+        let outcome = match called.outcome {
+            Ok(reply) => sequence.take(step, reply),
+            Err(fault) if next.is_some_and(|next| sequence.is_answered(step, &fault, next, session.as_deref())) => {
+                Ok(Yield::of_dialog(&fault))
+            }
+            Err(fault) => Err(fault),
+        };
         ending.session = ending.session.or_else(|| session.clone());
         let fault = outcome.as_ref().err().cloned();
         ending.done.push(Done {
@@ -163,6 +171,18 @@ impl<'a> Sequence<'a> {
         Fault::new(Code::BadArgument, message, "Put save: \"name\" on an earlier step, or write $${…} for the text itself.")
     }
 
+    /// Whether the step after it answers the dialog that ended this one, which has done what it was to do then. One that looks at a page, or whose value
+    /// is wanted, has not given it.
+    fn is_answered(&self, step: &Step, fault: &Fault, next: &Step, session: Option<&str>) -> bool {
+        let Some(asks) = fault.opened.filter(|_| next.tool.name == handle_dialog::TOOL.name) else { return false };
+        let gives = step.save.is_some() || step.expect.is_some() || step.tool.touch(&step.args) == Touch::Looks;
+        let named = |step: &Step, argument: &str| step.args.get(argument).filter(|value| !value.is_null()).cloned();
+        let home = || self.branch.session.as_deref().map(Value::from);
+        let (here, there) = (named(step, "sessionId").or_else(home), named(next, "sessionId").or_else(home));
+        let same_session = there.is_none() || there == here || there == session.map(Value::from);
+        !gives && same_session && named(next, "tabId").is_none_or(|tab| tab == asks.to_string())
+    }
+
     /// What the step gave, saved and checked as it asks.
     fn take(&mut self, step: &'a Step, reply: Reply) -> Result<Yield, Fault> {
         let given = Yield::of(step, reply);
@@ -220,6 +240,12 @@ impl Yield {
             text,
             telling: if reads { Telling::Whole } else { Telling::FirstLine },
         }
+    }
+
+    /// Of a step that a dialog ended, which is told here in case its answer fails.
+    fn of_dialog(fault: &Fault) -> Self {
+        let text = format!("A dialog opened, which the next step answers. {}", fault.message);
+        Self { value: text.clone().into(), text, images: Vec::new(), telling: Telling::FirstLine }
     }
 }
 

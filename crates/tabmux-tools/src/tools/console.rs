@@ -40,7 +40,7 @@ impl PageTool for TakeLog {
         let args: Console = of_page(&args)?;
         // What a tab logged may be of where it was before.
         cx.may_see_all()?;
-        let (tab, page) = cx.page().await?;
+        let (tab, page) = cx.page_on_record().await?;
         let (entries, lost) = page.take_log();
         let (lines, hidden) = newest(&entries, args.limit.map_or(DEFAULT_LIMIT, NonZeroUsize::get));
         let reply = Reply::text(listed(&lines, hidden, lost)).about(tab, &page);

@@ -49,7 +49,7 @@ impl DeskTool for Execute {
             desk.tell("comparison", comparison.data.clone());
         }
         let text = comparison.as_ref().map(|comparison| comparison.text.as_str());
-        match failure(&endings, text) {
+        match failure(&endings, on_error, text) {
             Some(fault) => Err(fault),
             None => Ok(success(endings, text)),
         }

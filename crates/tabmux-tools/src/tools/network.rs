@@ -44,7 +44,7 @@ struct ListRequests;
 impl PageTool for ListRequests {
     async fn run(&self, cx: &dyn Pages, _common: &Common, args: Arguments) -> ToolResult {
         let args: Network = of_page(&args)?;
-        let (tab, page) = cx.page().await?;
+        let (tab, page) = cx.page_on_record().await?;
         let (mut requests, lost) = page.requests();
         let known = requests.len();
         requests.retain(|request| cx.may_see(&request.url));

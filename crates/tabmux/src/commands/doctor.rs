@@ -1,5 +1,6 @@
 //! `tabmux doctor`: looks at everything a daemon needs and says, for each, that it is well or how to put it right.
 
+mod attached;
 mod isolation;
 mod trial;
 
@@ -59,7 +60,7 @@ fn machine(config: &Config, form: Form, broken: Option<Failure>) -> Outcome<Done
         http(config, status.as_ref()),
         browser(config, status.as_ref()),
     ];
-    let checks: Vec<Check> = configuration.into_iter().chain(rest).collect();
+    let checks: Vec<Check> = configuration.into_iter().chain(rest).chain(attached::check(config, status.as_ref())).collect();
     let well = checks.iter().all(|check| check.finding.is_ok());
     output::report(form, &json!({"ok": well, "checks": checks.iter().map(Check::document).collect::<Vec<_>>()}), || {
         checks.iter().map(Check::line).collect()

@@ -163,7 +163,7 @@ pub(super) fn logs(config: &Config, form: Form, follow: bool) -> Outcome {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let message = format!("There is no log yet: {} does not exist.", path.display());
-            return Err(Failure::unavailable(Code::Internal, message, "Start the daemon with `tabmux up` or `tabmux new`."));
+            return Err(Failure::unavailable(Code::SessionNotFound, message, "Start the daemon with `tabmux up` or `tabmux new`."));
         }
         Err(error) => return Err(io(error)),
     };

@@ -69,8 +69,9 @@ impl Refusal {
     pub(super) fn failure(&self, socket: &Path) -> Failure {
         let at = socket.display();
         match self {
+            // Nothing of tabmux is at fault, and who asked for a session has none here.
             Self::NoDaemon => Failure::unavailable(
-                Code::Internal,
+                Code::SessionNotFound,
                 format!("No tabmux daemon is running at {at}."),
                 "Start one with `tabmux up`, or let `tabmux mcp` or `tabmux new` start it.",
             ),
@@ -116,6 +117,13 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "squatter").unwrap();
         assert!(matches!(knock(&path, soon()), Err(Refusal::NoDaemon)));
+    }
+
+    /// A script that makes the session it does not find does right.
+    #[test]
+    fn that_no_daemon_runs_is_no_fault_of_tabmux_itself() {
+        let failure = Refusal::NoDaemon.failure(Path::new("/run/t.sock"));
+        assert_eq!((failure.exit, failure.fault.code), (Exit::Unavailable, Code::SessionNotFound));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Whose window is whose (Seed 4).
 
 use super::*;
-use crate::{Ground, House, Placement, Spot, WindowId};
+use crate::{Ground, House, Placement, Spot, TAKEN, WindowId};
 
 const OWN: WindowId = WindowId(10);
 const OTHER: WindowId = WindowId(20);
@@ -63,6 +63,27 @@ fn a_tab_that_left_is_judged_once_and_the_session_keeps_its_window() {
     world.registry.check_invariants();
     assert_eq!(world.session(mine).windows.home(), Some(OWN));
     assert_eq!(world.registry.tab_moved(mine, TabId(1), USERS), Placement::Right, "it is no tab of the session any more");
+}
+
+/// S4.19: it is open, and no call may be told otherwise, however it names the tab.
+#[test]
+fn who_names_a_tab_that_a_person_took_is_told_so_and_not_that_it_was_closed() {
+    let (mut world, [mine, _]) = two_in_windows();
+    let closed = world.add_tab(mine);
+    let number = world.session(mine).tabs[&TabId(1)].number;
+    world.registry.tab_moved(mine, TabId(1), USERS);
+    for tab in [TabId(1), closed] {
+        world.registry.remove_tab(mine, tab, None);
+    }
+    let taken = |named: &str| format!("[tab_gone] Tab {named} {TAKEN}. Call list_pages to see the session's tabs.");
+    assert_eq!(world.registry.own_tab(mine, "t1").unwrap_err().to_string(), taken("t1"));
+    assert_eq!(world.registry.select_tab(mine, Party::Owner, TabId(1)).unwrap_err().to_string(), taken("t1"));
+    assert_eq!(world.registry.taken_tab(mine, TabId(1)).map(|fault| fault.to_string()), Some(taken("t1")));
+    let owner = world.session(mine).owner.clone();
+    let named = world.registry.own_tab_numbered(&owner, None, number, world.now).unwrap_err();
+    assert_eq!(named.to_string(), taken(&number.to_string()));
+    assert_eq!(world.registry.own_tab(mine, &closed.to_string()).unwrap_err().message, format!("Tab {closed} was closed."));
+    assert_eq!(world.registry.taken_tab(mine, closed), None);
 }
 
 /// S4.17

@@ -16,14 +16,25 @@ async fn an_opening_dialog_ends_the_running_call_and_is_answered_beside_the_queu
     let began = tokio::time::Instant::now();
     let fault = agent.fault("evaluate", json!({"script": "confirm(\"sure?\")"})).await;
     assert_eq!((fault.code, fault.message.as_str()), (Code::DialogOpen, "A dialog is open (confirm): \"sure?\"."));
-    for tool in ["read_text", "console"] {
-        assert_eq!(agent.code(tool, json!({})).await, Code::DialogOpen, "the page is blocked until it is answered");
-    }
+    assert_eq!(agent.code("read_text", json!({})).await, Code::DialogOpen, "the page is blocked until it is answered");
     assert_eq!(other.eval("s", "1").await.unwrap(), "1");
     let answered = agent.ok("handle_dialog", json!({"accept": false})).await;
     assert!(answered.text.starts_with("Dismissed the confirm: \"sure?\"."), "{}", answered.text);
     assert!(agent.ok("read_text", json!({})).await.text.contains("\nThe fake page"));
     assert!(began.elapsed().as_millis() < 1000);
+}
+
+/// It needs nothing of the page, and tells what led to the dialog.
+#[tokio::test]
+async fn what_a_page_logged_and_asked_for_is_told_while_it_asks_something() {
+    let house = House::new();
+    let agent = house.agent("a");
+    agent.ok("navigate", json!({"url": "http://a.test/"})).await;
+    agent.ok("evaluate", json!({"script": "log(\"before\")"})).await;
+    assert_eq!(agent.code("evaluate", json!({"script": "alert(\"stop\")"})).await, Code::DialogOpen);
+    assert!(agent.ok("console", json!({})).await.text.contains("[log] before"));
+    assert!(agent.ok("network", json!({"tabId": "t1"})).await.text.contains("http://a.test/"));
+    assert_eq!(agent.code("read_text", json!({})).await, Code::DialogOpen, "it still asks");
 }
 
 /// A page that opens one after the other lets nobody leave it: to go elsewhere, too, waits for an answer.

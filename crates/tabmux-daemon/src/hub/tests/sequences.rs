@@ -82,8 +82,14 @@ async fn going_on_after_a_failure_runs_the_rest_and_is_no_success() {
     let actions = json!([evaluate("throw(\"one\")"), evaluate("throw(\"two\")"), evaluate("count()")]);
     let fault = agent.fault("execute_sequence", json!({ "actions": actions, "onError": "continue" })).await;
     let report = lines(&fault.message);
-    assert_eq!(report[0], "Step 1 of 3 failed. 2 steps failed in all.");
+    assert_eq!(report[0], "Steps 1, 2 of 3 failed; every other step was run.");
     assert_eq!(report[3], "3 evaluate: 1");
+    assert!(fault.hint.starts_with("Look at the page, then do only what these steps were to do"), "{fault}");
+    let spread =
+        json!([{ "sessionId": "a", "actions": actions }, { "sessionId": "b", "actions": [evaluate("1"), evaluate("throw(\"x\")")] }]);
+    agent.ok("start_browser", json!({ "sessionId": "b" })).await;
+    let fault = agent.fault("execute_sequence", json!({ "fanOut": spread, "onError": "continue" })).await;
+    assert_eq!(lines(&fault.message)[0], "Steps 1, 2 of 3 in a failed; step 2 of 2 in b failed; every other step was run.");
 }
 
 #[tokio::test]
@@ -192,16 +198,37 @@ async fn the_deadline_is_the_sequences_and_its_report_comes_in_time() {
     assert!(fault.message.contains("[timeout]") && began.elapsed() < Duration::from_secs(6), "a step's own timeout is shorter");
 }
 
+/// The step did what it was to do: whoever reads that it failed does it again.
 #[tokio::test]
-async fn a_dialog_ends_its_step_and_can_be_answered_by_the_next() {
+async fn a_step_that_opens_a_dialog_is_done_where_the_next_answers_it() {
     let house = House::new();
     let agent = session(&house, "a").await;
-    let actions = json!([evaluate("confirm(\"sure?\")"), { "action": "handle_dialog", "accept": true }, evaluate("count()")]);
-    let stopped = agent.fault("execute_sequence", json!({ "actions": actions })).await;
-    assert!(stopped.code == Code::DialogOpen && stopped.message.contains("2–3 not run."), "{stopped}");
-    agent.ok("handle_dialog", json!({})).await;
-    let went_on = agent.fault("execute_sequence", json!({ "actions": actions, "onError": "continue" })).await;
-    assert!(went_on.message.contains("3 evaluate: 1"), "{went_on}");
+    agent.ok("start_browser", json!({ "sessionId": "b" })).await;
+    let answer = json!({ "action": "handle_dialog" });
+    let answer_in = |session: &str, tab: &str| json!({ "action": "handle_dialog", "sessionId": session, "tabId": tab });
+    for answer in [answer.clone(), answer_in("a", "t1")] {
+        let actions = json!([evaluate("confirm(\"sure?\")"), answer, evaluate("1")]);
+        let said = agent.ok("execute_sequence", json!({ "sessionId": "a", "actions": actions })).await.text;
+        let report = lines(&said);
+        assert_eq!(report[1], "1 evaluate: A dialog opened, which the next step answers. A dialog is open (confirm): \"sure?\".");
+        assert!(report[2].starts_with("2 handle_dialog: Accepted the confirm") && report[3] == "3 evaluate: 1", "{said}");
+    }
+    let saves = json!({ "action": "evaluate", "script": "confirm(\"sure?\")", "save": "sure" });
+    for (first, next) in [
+        (evaluate("confirm(\"sure?\")"), evaluate("1")),
+        (evaluate("confirm(\"sure?\")"), answer_in("b", "t1")),
+        (evaluate("confirm(\"sure?\")"), answer_in("a", "t9")),
+        (saves, answer.clone()),
+    ] {
+        let actions = json!([first, next, evaluate("1")]);
+        let stopped = agent.fault("execute_sequence", json!({ "sessionId": "a", "actions": actions })).await;
+        assert!(stopped.code == Code::DialogOpen && stopped.message.contains("2–3 not run."), "{stopped}");
+        // It met the dialog that is open, and did nothing.
+        let actions = json!([evaluate("1"), answer, evaluate("1")]);
+        let met = agent.fault("execute_sequence", json!({ "sessionId": "a", "actions": actions })).await;
+        assert!(met.code == Code::DialogOpen && met.message.contains("2–3 not run."), "{met}");
+        agent.ok("handle_dialog", json!({ "sessionId": "a" })).await;
+    }
 }
 
 #[tokio::test]

@@ -91,8 +91,11 @@ impl World {
         // On this very task, which saves two wake-ups a call; what is stopped is dropped before the next call begins.
         let mut outcome = tokio::select! {
             biased;
-            ended = AssertUnwindSafe(run).catch_unwind() => ended.unwrap_or_else(|_| Err(self.hub.panicked())),
-            Ok((tab, dialog)) = interrupted => Err(pages.told_of_dialog(tab, &dialog)),
+            ended = AssertUnwindSafe(run).catch_unwind() => match ended {
+                Ok(ran) => ran.map_err(|fault| pages.ended_by_dialog(fault, None)),
+                Err(_) => Err(self.hub.panicked()),
+            },
+            Ok((tab, dialog)) = interrupted => Err(pages.ended_by_dialog(pages.told_of_dialog(tab, &dialog), Some(tab))),
             () = abort.cancelled() => Err(crate::hub::timed_out()),
             () = self.stop.cancelled() => Err(closed()),
         };

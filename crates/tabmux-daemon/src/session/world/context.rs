@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{World, closed, locked};
 use crate::session::downloads;
+use crate::session::news::Gone;
 
 /// How long making a context, or finding one again, may take; it outlives the call that asked for it.
 const OPENING: Duration = Duration::from_secs(60);
@@ -233,7 +234,7 @@ impl World {
         for (tab, record) in &tabs {
             match adopted.pages.iter().find(|(handle, _)| *handle == record.handle) {
                 Some((_, page)) => self.add_page(*tab, page),
-                None => self.tab_lost(*tab, "did not survive the restart"),
+                None => self.tab_lost(*tab, Gone::NotFound),
             }
         }
         self.was_seen(&tabs);
