@@ -32,6 +32,9 @@ pub enum CdpError {
     Busy { method: &'static str },
 }
 
+/// What Chromium says in the moment in which one document has gone and the next is not there.
+const BETWEEN: &str = "Not attached to an active page";
+
 impl From<CdpError> for DriverError {
     fn from(error: CdpError) -> Self {
         match error {
@@ -40,6 +43,7 @@ impl From<CdpError> for DriverError {
             CdpError::Disconnected(why) => Self::BrowserGone(why),
             CdpError::Late { .. } => Self::Late(error.to_string()),
             CdpError::Busy { .. } => Self::Busy(error.to_string()),
+            CdpError::Refused { message, .. } if message == BETWEEN => Self::Navigated,
             CdpError::Refused { .. } | CdpError::Unreadable { .. } | CdpError::TooLong { .. } => Self::Unsupported(error.to_string()),
         }
     }
@@ -55,5 +59,13 @@ mod tests {
         let method = "Target.createTarget";
         assert!(matches!(CdpError::Late { method }.into(), DriverError::Late(_)));
         assert!(matches!(CdpError::Busy { method }.into(), DriverError::Busy(_)));
+    }
+
+    /// Nor is a page that is just going elsewhere, of which a picture is taken again.
+    #[test]
+    fn a_page_between_two_documents_has_gone_elsewhere() {
+        let refused = |message: &str| CdpError::Refused { method: "Page.captureScreenshot", code: -32000, message: message.into() }.into();
+        assert_eq!(refused(BETWEEN), DriverError::Navigated);
+        assert!(matches!(refused("Unable to capture screenshot"), DriverError::Unsupported(_)));
     }
 }
