@@ -80,11 +80,14 @@ pub struct Welcome {
 pub struct GoodbyeLine {
     pub tabmux: u32,
     /// `stop`; `empty`: nothing was left to serve; or `upgrade`: a newer daemon takes its place with the same sessions. In the
-    /// last two cases whatever is unanswered was not begun.
+    /// last two cases whatever is unanswered was not begun. `cut_off`: the same, but what is unanswered may have been done.
     pub goodbye: String,
 }
 
 impl GoodbyeLine {
     /// Every line of the daemon's own begins so; no MCP message does.
     pub const PREFIX: &'static str = "{\"tabmux\":";
+
+    /// A newer daemon takes the place, and some calls of this peer were not finished in time.
+    pub const CUT_OFF: &'static str = "cut_off";
 }

@@ -347,20 +347,19 @@ impl Shim {
     /// The daemon said goodbye. Another one is joined when the client wants something, or at once if it already does.
     fn daemon_left(&mut self, line: &[u8]) {
         let Ok(GoodbyeLine { goodbye, .. }) = serde_json::from_slice(line) else { return };
-        if !matches!(self.link, Link::Joined(_)) {
-            return;
-        }
-        self.link = Link::Apart;
+        let Link::Joined(connection) = std::mem::replace(&mut self.link, Link::Apart) else { return };
+        let replaced = goodbye == "upgrade" || goodbye == GoodbyeLine::CUT_OFF;
         let parting = match goodbye.as_str() {
-            // After an upgrade a new daemon comes with the same sessions; it is joined at once, to own them.
             "empty" | "upgrade" => Parting::Empty,
+            GoodbyeLine::CUT_OFF => Parting::Crash { read_only_tools: &connection.read_only_tools, tail: Tail::Read },
             _ => Parting::Goodbye,
         };
         self.settle_all(parting);
         self.short_lives = 0;
         if !self.up.is_empty() {
             self.join(Absent::Start);
-        } else if goodbye == "upgrade" {
+        } else if replaced {
+            // The next one has the same sessions and is joined at once, to own them; where somebody stopped it meanwhile, there is none to be started.
             self.join(Absent::Say);
         }
     }

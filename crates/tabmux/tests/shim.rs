@@ -74,6 +74,37 @@ fn when_the_daemon_dies_in_mid_call_reads_are_sent_again_and_writes_have_an_unkn
 }
 
 #[test]
+fn a_read_that_an_upgrade_cut_off_goes_to_the_next_daemon() {
+    let home = Home::new();
+    let double = home.double();
+    let mut mcp = home.mcp(&[]);
+    let mut daemon = double.welcome();
+    mcp.say(&call(1, "list_sessions"));
+    daemon.hear().unwrap();
+    daemon.say(&json!({"tabmux": 1, "goodbye": "cut_off"}));
+    assert_eq!(without_wait(double.welcome().hear().unwrap()), call(1, "list_sessions"));
+}
+
+/// Whoever stops the next daemon at that moment has stopped it: nobody starts another for a call that is over.
+#[test]
+fn a_call_that_an_upgrade_cut_off_has_an_unknown_outcome_and_starts_no_daemon() {
+    let home = Home::new();
+    let double = home.double();
+    let mut mcp = home.mcp(&[]);
+    let mut daemon = double.welcome();
+    mcp.say(&call(1, "navigate"));
+    daemon.hear().unwrap();
+    std::fs::remove_file(home.path().join("run/tabmux.sock")).unwrap();
+    daemon.say(&json!({"tabmux": 1, "goodbye": "cut_off"}));
+    let answer = mcp.hear();
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().starts_with("[outcome_unknown] "), "{answer}");
+    // It leaves once it has looked for the next daemon; one that it had started would have made its pid file by then.
+    drop(mcp.stdin.take());
+    assert!(mcp.child.wait().unwrap().success());
+    assert!(!home.path().join("run/tabmux.pid").exists(), "nobody was started");
+}
+
+#[test]
 fn each_request_of_a_batch_is_answered_when_the_daemon_dies() {
     let home = Home::new();
     let double = home.double();

@@ -109,15 +109,15 @@ impl Door {
                 () = tokio::time::sleep(LAST_WORDS) => false,
             };
         }
-        let goodbye = GoodbyeLine { tabmux: VERSION, goodbye: self.hub.farewell().to_owned() };
-        // Without a goodbye the peer knows that what it asked may have been done.
         let clean = answered || !self.hub.is_yielding();
+        let farewell = if clean { self.hub.farewell() } else { GoodbyeLine::CUT_OFF };
+        if let Ok(line) = serde_json::to_string(&GoodbyeLine { tabmux: VERSION, goodbye: farewell.to_owned() }) {
+            // A peer that is gone needs no goodbye.
+            let _ = sender.send_line(line);
+        }
         if !clean {
             // What still runs is cut off, which is no cancel that its caller asked for.
             sender.end();
-        } else if let Ok(line) = serde_json::to_string(&goodbye) {
-            // A peer that is gone needs no goodbye.
-            let _ = sender.send_line(line);
         }
         ends.cancel();
         drop(tokio::time::timeout(LAST_WORDS, serving).await);
