@@ -3,7 +3,7 @@
 //! however much it logs.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tabmux_driver::HOUSEKEEPING;
@@ -99,15 +99,13 @@ struct Watch {
 }
 
 impl Watch {
-    /// Whether the page gives no sign of life and logs on. By the time at which it logged: of what comes now, all that it logged before it was asked
-    /// is no sign that it does not answer, and may be a lot.
+    /// Whether the page gives no sign of life and logs on; by its own clock, since what it logged before may still be on its way.
     async fn is_without_end(&self, connection: &Connection) -> bool {
-        let asked = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
         let mut answer = std::pin::pin!(connection.send(Some(&self.session), &probe()));
         let goes_on = async {
             loop {
                 tokio::time::sleep(LOOK).await;
-                if self.newest() > self.since.max(asked) + ON {
+                if self.newest() > self.since + ON {
                     return self.state.usable().is_ok();
                 }
             }

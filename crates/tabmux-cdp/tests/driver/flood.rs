@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tabmux_driver::{Browser, ContextSpec, DriverError, LogEntry, Page};
+use tabmux_driver::{Browser, ContextSpec, LogEntry, Page};
 
 use crate::support;
 
@@ -38,21 +38,6 @@ async fn a_page_that_logs_without_a_pause_is_ended_and_says_so_and_others_go_on(
         soon(ended).await;
         assert_eq!(soon(loud.evaluate("1 + 1")).await, Ok(json!(2)), "{script}");
     }
-}
-
-#[tokio::test]
-async fn who_floods_by_its_own_script_is_told_that_this_was_ended() {
-    let browser = support::chromium().await;
-    let page = new_page(&*browser).await;
-    let ended = soon(page.evaluate("for (;;) console.log('l')")).await;
-    let DriverError::ScriptFailed(why) = ended.unwrap_err() else { panic!("another error") };
-    assert!(why.starts_with("it was ended while it ran") && why.contains("console"), "{why}");
-    let told = async {
-        while !page.take_log().0.iter().any(is_ours) {
-            assert_eq!(page.evaluate("1 + 1").await, Ok(json!(2)));
-        }
-    };
-    soon(told).await;
 }
 
 /// It logs more than anybody reads, and answers.
